@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+// How ranks meet and stay in touch: a trusted connection between every two ranks, apart from the data
+// path. It carries bytes and knows no NCCL.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <spark_comm/core/diagnostics.hpp>
+#include <spark_comm/core/export.hpp>
+#include <spark_comm/core/time.hpp>
+#include <spark_comm/rendezvous/world.hpp>
+
+namespace spark_comm::rendezvous {
+
+using bytes = std::vector<std::byte>;
+
+/// What must hold between the values that the ranks give to one fact.
+enum class fact_rule : std::uint8_t {
+  equal,     ///< A rank with another value than the head's is refused.
+  reported,  ///< A difference is reported once and does no harm.
+  distinct,  ///< Two ranks with the same value are refused.
+};
+
+/// Something that a rank says about itself in its hello, such as the version of its library.
+struct fact {
+  std::string name;
+  std::string value;
+  fact_rule rule = fact_rule::equal;
+};
+
+/// What a rank brings to the meeting.
+struct hello {
+  std::uint64_t generation = 0;
+  std::vector<fact> facts;
+};
+
+/// How to meet.
+struct meeting_options {
+  /// Called on the head once it listens, with the address including the real port.
+  std::function<void(const std::string& address)> on_listening;
+  diagnostics log;
+};
+
+/// Told what happens on a session. Called on the session's own thread, one call at a time.
+class SPARK_COMM_API session_listener {
+ public:
+  session_listener() = default;
+  session_listener(const session_listener&) = delete;
+  session_listener& operator=(const session_listener&) = delete;
+  session_listener(session_listener&&) = delete;
+  session_listener& operator=(session_listener&&) = delete;
+  virtual ~session_listener() = default;
+
+  virtual void on_message(int peer, std::span<const std::byte> message) noexcept = 0;
+
+  /// The connection is gone: the peer closed it, died, or broke the protocol. Called once a peer.
+  virtual void on_closed(int peer, const std::string& reason) noexcept = 0;
+};
+
+/// A met world: one framed connection between this rank and every other.
+class SPARK_COMM_API session {
+ public:
+  /// Meets the others. Every rank calls it with the same address and world size.
+  ///
+  /// The head accepts strangers' connections without harm and waits on until every rank has proved
+  /// itself; a hello that does not fit is refused with the reason, and the right rank is waited for.
+  /// Throws: invalid_argument before a socket is opened (rank, world, address); mismatch on a rank
+  /// that was refused; timed_out naming the missing ranks and what was refused; peer_lost;
+  /// system_failed (address in use).
+  [[nodiscard]] static std::unique_ptr<session> meet(const world& place,
+                                                     const hello& mine,
+                                                     const deadline& until,
+                                                     const meeting_options& options = {});
+
+  session() = default;
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+  session(session&&) = delete;
+  session& operator=(session&&) = delete;
+  virtual ~session() = default;
+
+  [[nodiscard]] virtual int rank() const noexcept = 0;
+  [[nodiscard]] virtual int world_size() const noexcept = 0;
+
+  /// Every rank's bytes, in rank order. Who: every rank, the same number of times, before `start`.
+  /// Throws: timed_out naming the ranks that did not send; peer_lost.
+  [[nodiscard]] virtual std::vector<bytes> all_gather(std::span<const std::byte> mine,
+                                                      const deadline& until) = 0;
+
+  /// The head's bytes, on every rank; the others' argument is ignored. The head returns when every
+  /// rank has acknowledged. Who and throws: as `all_gather`.
+  [[nodiscard]] virtual bytes broadcast(std::span<const std::byte> from_head,
+                                        const deadline& until) = 0;
+
+  /// From now on messages and closures go to `listener`, which must outlive the session or its
+  /// `stop`. Who: once.
+  virtual void start(session_listener& listener) = 0;
+
+  /// Queues a message for `peer` and returns; a peer that is gone is ignored (it was reported).
+  /// Threads: any, after `start`.
+  virtual void send(int peer, std::span<const std::byte> message) noexcept = 0;
+
+  /// Closes all connections and ends the thread; no call to the listener afterwards. Idempotent.
+  virtual void stop() noexcept = 0;
+};
+
+}  // namespace spark_comm::rendezvous
