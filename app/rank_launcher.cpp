@@ -21,48 +21,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <sys/signalfd.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
 namespace spark_comm::app {
 namespace {
-
-/// While it lives, requests to end come as readable data in place of ending this process.
-class signal_scope {
- public:
-  [[nodiscard]] signal_scope() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-      sigaddset(&set, number);
-    }
-    pthread_sigmask(SIG_BLOCK, &set, &before_);
-    requests_ = descriptor{::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
-  }
-
-  signal_scope(const signal_scope&) = delete;
-  signal_scope& operator=(const signal_scope&) = delete;
-  signal_scope(signal_scope&&) = delete;
-  signal_scope& operator=(signal_scope&&) = delete;
-
-  ~signal_scope() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  [[nodiscard]] int get() const noexcept { return requests_.get(); }
-
-  /// The signal that arrived, or 0.
-  [[nodiscard]] int take() noexcept {
-    signalfd_siginfo info{};
-    return ::read(requests_.get(), &info, sizeof(info)) == sizeof(info)
-               ? static_cast<int>(info.ssi_signo)
-               : 0;
-  }
-
- private:
-  sigset_t before_{};
-  descriptor requests_;
-};
 
 descriptor& pipe_of(child_process& process, rank_channel from) {
   switch (from) {
@@ -121,9 +85,8 @@ int rank_launcher::start(const child_command& command) {
 
 launch_result rank_launcher::run() {
   run_until_ = deadline::after(limits_.run);
-  signal_scope requests;
   while (!is_over()) {
-    std::vector<pollfd> watched = {{.fd = requests.get(), .events = POLLIN, .revents = 0}};
+    std::vector<pollfd> watched = {{.fd = requests_.get(), .events = POLLIN, .revents = 0}};
     for (rank_process& one : ranks_) {
       if (one.is_over) {
         continue;
@@ -136,7 +99,7 @@ launch_result rank_launcher::run() {
       }
     }
     wait_for_input(watched, next_wake());
-    if (const int signal = requests.take(); signal != 0) {
+    if (const int signal = requests_.take(); signal != 0) {
       begin_end(signal);
     }
     for (rank_process& one : ranks_) {

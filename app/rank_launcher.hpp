@@ -5,6 +5,7 @@
 
 #include "child_process.hpp"
 #include "line_splitter.hpp"
+#include "signal_scope.hpp"
 
 #include <spark_comm/core/time.hpp>
 
@@ -59,8 +60,8 @@ struct launch_result {
 /// "[rank 1] line", as the lines of several ranks are told apart on one terminal.
 [[nodiscard]] std::string prefixed(int rank, std::string_view line);
 
-/// Threads: one. It blocks SIGINT, SIGTERM and SIGHUP while it runs, and takes them as a request to
-/// end every rank.
+/// Threads: one. It blocks SIGINT, SIGTERM and SIGHUP while it lives, and takes them as a request
+/// to end every rank.
 class rank_launcher {
  public:
   /// Called for every line of a rank, while `run` runs; may start further ranks, and may throw,
@@ -94,6 +95,7 @@ class rank_launcher {
   [[nodiscard]] bool is_over() const noexcept;
   [[nodiscard]] duration next_wake() const noexcept;
 
+  signal_scope requests_;
   launch_limits limits_;
   line_handler on_line_;
   deadline run_until_;
