@@ -128,8 +128,10 @@ TEST(communicator_state, an_abort_after_a_failure_still_tells_the_cause) {
   auto status = std::make_unique<communicator_status>(state::ready);
   status->fail(failure(errc::peer_lost, "rank 2 closed"));
   EXPECT_TRUE(status->apply(event::aborted));
+  error_context where;
+  where.communicator = "tp";
   try {
-    status->require(action::operate, {.communicator = "tp"});
+    status->require(action::operate, where);
     FAIL() << "must throw";
   } catch (const error& thrown) {
     EXPECT_EQ(thrown.kind(), errc::aborted);
