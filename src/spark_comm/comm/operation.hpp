@@ -2,12 +2,12 @@
 // An operation with its buffers and the native call that launches it.
 #pragma once
 
-#include <optional>
-
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/abi.hpp>
 #include <spark_comm/nccl/api.hpp>
 #include <spark_comm/supervise/operation.hpp>
+
+#include <optional>
 
 namespace spark_comm {
 

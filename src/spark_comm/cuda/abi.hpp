@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Our own declarations of the part of the CUDA driver's ABI that is called, so that no vendor header
-// is needed to build. Where cuda.h is found, a test compares every line here with it.
+// Our own declarations of the part of the CUDA driver's ABI that is called, so that no vendor
+// header is needed to build. Where cuda.h is found, a test compares every line here with it.
 // Source: cuda.h, CUDA 13.0.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-// The vendor's opaque types, by their own names: an engine's CUstream or cudaStream_t fits without a
-// cast.
+// The vendor's opaque types, by their own names: an engine's CUstream or cudaStream_t fits without
+// a cast.
 struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;

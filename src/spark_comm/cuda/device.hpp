@@ -2,18 +2,18 @@
 // A device with its primary context, and the scope that makes it current for a few calls.
 #pragma once
 
+#include <spark_comm/core/export.hpp>
+#include <spark_comm/core/progress.hpp>
+#include <spark_comm/core/time.hpp>
+#include <spark_comm/cuda/driver.hpp>
+#include <spark_comm/cuda/stream_ref.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
-
-#include <spark_comm/core/export.hpp>
-#include <spark_comm/core/progress.hpp>
-#include <spark_comm/core/time.hpp>
-#include <spark_comm/cuda/driver.hpp>
-#include <spark_comm/cuda/stream_ref.hpp>
 
 namespace spark_comm::cuda {
 
@@ -71,10 +71,12 @@ class SPARK_COMM_API device {
     std::size_t free_bytes = 0;
     std::size_t total_bytes = 0;
   };
+
   [[nodiscard]] memory_info memory() const;
 
  private:
   struct state;
+
   explicit device(std::shared_ptr<const state> shared) : state_(std::move(shared)) {}
 
   std::shared_ptr<const state> state_;

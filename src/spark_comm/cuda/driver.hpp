@@ -2,15 +2,15 @@
 // The loaded CUDA driver (or the host runtime in its place) and the one way to check its answers.
 #pragma once
 
-#include <memory>
-#include <source_location>
-#include <string>
-#include <utility>
-
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/cuda/api.hpp>
+
+#include <memory>
+#include <source_location>
+#include <string>
+#include <utility>
 
 namespace spark_comm::cuda {
 

@@ -6,8 +6,8 @@
 #include <spark_comm/core/progress.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/device.hpp>
-#include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/cuda/handles.hpp>
+#include <spark_comm/cuda/stream_ref.hpp>
 
 namespace spark_comm::cuda {
 

@@ -2,10 +2,10 @@
 // How each kind of CUDA handle is closed.
 #pragma once
 
-#include <optional>
-
 #include <spark_comm/core/unique_handle.hpp>
 #include <spark_comm/cuda/driver.hpp>
+
+#include <optional>
 
 namespace spark_comm::cuda {
 

@@ -3,13 +3,13 @@
 // itself checks neither null nor foreign pointers, neither overflow nor alignment nor overlap.
 #pragma once
 
-#include <cstddef>
-#include <string>
-
 #include <spark_comm/comm/communicator.hpp>
 #include <spark_comm/core/data_type.hpp>
 #include <spark_comm/core/reduce_op.hpp>
 #include <spark_comm/supervise/operation.hpp>
+
+#include <cstddef>
+#include <string>
 
 namespace spark_comm::detail {
 
@@ -50,6 +50,9 @@ class argument_check {
   std::size_t count_elements_;
   data_type dtype_;
 };
+
+/// Where block `rank` of a buffer begins; null stays null.
+[[nodiscard]] const void* block_at(const void* base, std::size_t block_bytes, int rank) noexcept;
 
 /// NCCL's number for a type that is only moved: everything of one byte travels as uint8, so that
 /// libraries without fp8 can move it.
