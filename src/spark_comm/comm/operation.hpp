@@ -27,11 +27,11 @@ using native_launch = launch_result (*)(const nccl::api& call,
 
 /// Everything that a launch needs. The buffers are the caller's and outlive the operation.
 struct operation {
-  operation_record record;
+  operation_record record = {};
   const void* in = nullptr;
   void* out = nullptr;
   cuda::abi::stream stream = nullptr;
-  std::optional<duration> deadline;
+  std::optional<duration> deadline = {};
   native_launch launch = nullptr;
 };
 

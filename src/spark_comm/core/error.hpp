@@ -73,22 +73,22 @@ enum class native_domain : std::uint8_t {
 struct native_code {
   native_domain domain = native_domain::none;
   std::int64_t number = 0;
-  std::string function;  ///< The native function's name.
-  std::string text;      ///< The vendor's text for the number, and its last-error string.
+  std::string function = {};  ///< The native function's name.
+  std::string text = {};  ///< The vendor's text for the number, and its last-error string.
 };
 
 /// Whatever was known about the failing call; empty fields were not known.
 struct error_context {
-  std::string communicator;
+  std::string communicator = {};
   int rank = -1;
   int world_size = 0;
   int device = -1;
-  std::string operation;
-  std::optional<std::uint64_t> sequence;
-  std::optional<std::size_t> count_elements;
-  std::optional<data_type> dtype;
-  std::vector<int> peers;  ///< Ranks that are missing, lost, behind or in disagreement.
-  std::optional<duration> deadline;
+  std::string operation = {};
+  std::optional<std::uint64_t> sequence = {};
+  std::optional<std::size_t> count_elements = {};
+  std::optional<data_type> dtype = {};
+  std::vector<int> peers = {};  ///< Ranks that are missing, lost, behind or in disagreement.
+  std::optional<duration> deadline = {};
 };
 
 /// What to do about `code` when `native` is behind it.

@@ -53,6 +53,10 @@ inline constexpr result not_permitted = 800;
 inline constexpr result not_supported = 801;
 inline constexpr result stream_capture_unsupported = 900;
 inline constexpr result stream_capture_invalidated = 901;
+inline constexpr result stream_capture_unjoined = 904;
+inline constexpr result stream_capture_implicit = 906;
+inline constexpr result captured_event = 907;
+inline constexpr result stream_capture_wrong_thread = 908;
 inline constexpr result unknown = 999;
 }  // namespace results
 

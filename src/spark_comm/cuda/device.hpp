@@ -38,7 +38,8 @@ struct device_info {
 /// Threads: any.
 class SPARK_COMM_API device {
  public:
-  /// Throws: invalid_argument "device 3 of 1 visible" when there is no such device.
+  /// Throws: invalid_argument "device 3 of 1 visible" when there is no such device; device_failed
+  /// when there is none at all.
   [[nodiscard]] static device open(const driver& loaded, int ordinal);
 
   [[nodiscard]] int ordinal() const noexcept;
@@ -85,7 +86,7 @@ class SPARK_COMM_API device {
 /// Makes a device's context current for the calling thread, and puts the old one back.
 class SPARK_COMM_API device_scope {
  public:
-  [[nodiscard]] explicit device_scope(const device& target);
+  [[nodiscard]] explicit device_scope(device target);
   device_scope(const device_scope&) = delete;
   device_scope& operator=(const device_scope&) = delete;
   device_scope(device_scope&&) = delete;
