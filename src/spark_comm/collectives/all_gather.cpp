@@ -35,7 +35,8 @@ void all_gather(communicator& comm,
                 data_type dtype,
                 cuda::stream_ref s,
                 const call_options& options) {
-  const detail::argument_check check{comm, operation_kind::all_gather, count_elements, dtype};
+  const detail::argument_check check{
+      comm.core(), operation_kind::all_gather, count_elements, dtype};
   const std::size_t block_bytes = check.bytes();
   const std::size_t all_bytes = check.bytes(static_cast<std::size_t>(comm.world_size()));
   check.require_buffer("in", in, block_bytes);

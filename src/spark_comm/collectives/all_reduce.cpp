@@ -38,7 +38,8 @@ void all_reduce(communicator& comm,
                 reduce_op op,
                 cuda::stream_ref s,
                 const call_options& options) {
-  const detail::argument_check check{comm, operation_kind::all_reduce, count_elements, dtype};
+  const detail::argument_check check{
+      comm.core(), operation_kind::all_reduce, count_elements, dtype};
   check.require_reducible(op);
   const std::size_t bytes = check.bytes();
   check.require_buffer("in", in, bytes);

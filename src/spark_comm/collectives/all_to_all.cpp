@@ -103,7 +103,8 @@ void all_to_all(communicator& comm,
                 cuda::stream_ref s,
                 const call_options& options) {
   const auto world = static_cast<std::size_t>(comm.world_size());
-  const detail::argument_check check{comm, operation_kind::all_to_all, count_elements, dtype};
+  const detail::argument_check check{
+      comm.core(), operation_kind::all_to_all, count_elements, dtype};
   const std::size_t all_bytes = check.bytes(world);
   check.require_buffer("in", in, all_bytes);
   check.require_buffer("out", out, all_bytes);
@@ -137,7 +138,7 @@ void all_to_all(communicator& comm,
                 cuda::stream_ref s,
                 const call_options& options) {
   const auto world = static_cast<std::size_t>(comm.world_size());
-  const detail::argument_check check{comm, operation_kind::all_to_all, 0, dtype};
+  const detail::argument_check check{comm.core(), operation_kind::all_to_all, 0, dtype};
   for (const auto& part :
        {layout.send_counts, layout.send_offsets, layout.recv_counts, layout.recv_offsets}) {
     if (part.size() != world) {

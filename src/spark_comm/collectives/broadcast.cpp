@@ -37,7 +37,7 @@ void broadcast(communicator& comm,
                rank_id root,
                cuda::stream_ref s,
                const call_options& options) {
-  const detail::argument_check check{comm, operation_kind::broadcast, count_elements, dtype};
+  const detail::argument_check check{comm.core(), operation_kind::broadcast, count_elements, dtype};
   check.require_rank("root", root.value);
   const std::size_t bytes = check.bytes();
   check.require_buffer("out", out, bytes);

@@ -35,7 +35,7 @@ void recv(communicator& comm,
           rank_id peer,
           cuda::stream_ref s,
           const call_options& options) {
-  const detail::argument_check check{comm, operation_kind::recv, count_elements, dtype};
+  const detail::argument_check check{comm.core(), operation_kind::recv, count_elements, dtype};
   check.require_rank("peer", peer.value);
   check.require_buffer("out", out, check.bytes());
   detail::submit_point_to_point(comm,

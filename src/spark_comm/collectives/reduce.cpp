@@ -40,7 +40,7 @@ void reduce(communicator& comm,
             rank_id root,
             cuda::stream_ref s,
             const call_options& options) {
-  const detail::argument_check check{comm, operation_kind::reduce, count_elements, dtype};
+  const detail::argument_check check{comm.core(), operation_kind::reduce, count_elements, dtype};
   check.require_reducible(op);
   check.require_rank("root", root.value);
   const std::size_t bytes = check.bytes();

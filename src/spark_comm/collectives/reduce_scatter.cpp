@@ -38,7 +38,8 @@ void reduce_scatter(communicator& comm,
                     reduce_op op,
                     cuda::stream_ref s,
                     const call_options& options) {
-  const detail::argument_check check{comm, operation_kind::reduce_scatter, count_elements, dtype};
+  const detail::argument_check check{
+      comm.core(), operation_kind::reduce_scatter, count_elements, dtype};
   check.require_reducible(op);
   const std::size_t block_bytes = check.bytes();
   const std::size_t all_bytes = check.bytes(static_cast<std::size_t>(comm.world_size()));

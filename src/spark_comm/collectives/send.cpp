@@ -35,7 +35,7 @@ void send(communicator& comm,
           rank_id peer,
           cuda::stream_ref s,
           const call_options& options) {
-  const detail::argument_check check{comm, operation_kind::send, count_elements, dtype};
+  const detail::argument_check check{comm.core(), operation_kind::send, count_elements, dtype};
   check.require_rank("peer", peer.value);
   check.require_buffer("in", in, check.bytes());
   detail::submit_point_to_point(comm,

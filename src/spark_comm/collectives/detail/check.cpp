@@ -23,18 +23,18 @@ std::uintptr_t as_number(const void* address) noexcept {
 
 }  // namespace
 
-argument_check::argument_check(const communicator& comm,
+argument_check::argument_check(const communicator_core& core,
                                operation_kind kind,
                                std::size_t count_elements,
                                data_type dtype)
-    : comm_(&comm), kind_(kind), count_elements_(count_elements), dtype_(dtype) {
+    : core_(&core), kind_(kind), count_elements_(count_elements), dtype_(dtype) {
   if (size_of(dtype) == 0) {
     fail(fmt::format("data type {} is not one of spark_comm's", static_cast<int>(dtype)));
   }
 }
 
 void argument_check::fail(const std::string& message) const {
-  error_context context = comm_->core().context();
+  error_context context = core_->context();
   context.operation = name_of(kind_);
   context.count_elements = count_elements_;
   context.dtype = dtype_;
@@ -90,9 +90,11 @@ void argument_check::require_disjoint(const void* in,
 }
 
 void argument_check::require_rank(const char* which, int value) const {
-  if (value < 0 || value >= comm_->world_size()) {
-    fail(fmt::format(
-        "{} {} is outside the world: 0 to {} are accepted", which, value, comm_->world_size() - 1));
+  if (value < 0 || value >= core_->place().world_size) {
+    fail(fmt::format("{} {} is outside the world: 0 to {} are accepted",
+                     which,
+                     value,
+                     core_->place().world_size - 1));
   }
 }
 
@@ -103,7 +105,7 @@ void argument_check::require_reducible(reduce_op op) const {
   if (!can_reduce(dtype_)) {
     fail("opaque bytes can be moved, not reduced; name the element type");
   }
-  if (is_fp8(dtype_) && !comm_->core().can_reduce_fp8()) {
+  if (is_fp8(dtype_) && !core_->can_reduce_fp8()) {
     fail("fp8 can be moved, not reduced, here: it takes NCCL 2.24 and compute capability 9.0");
   }
 }
