@@ -16,7 +16,7 @@ def found(check, files):
     return list(check.violations(Tree(files)))
 
 
-class layer_arrows(unittest.TestCase):
+class LayerArrows(unittest.TestCase):
     files = {
         "src/spark_comm/core/CMakeLists.txt": CORE_LIST,
         "src/spark_comm/core/error.hpp": "",
@@ -90,7 +90,7 @@ class layer_arrows(unittest.TestCase):
         self.assertIn("docs/architecture.md: the row of layer core does not say []", problems)
 
 
-class size_budgets(unittest.TestCase):
+class SizeBudgets(unittest.TestCase):
     def test_counts_lines(self):
         self.assertEqual(found(budgets, {"src/a.hpp": "x\n" * 250, "app/main.cpp": "x\n" * 60}), [])
         for path, lines in (("src/a.hpp", 251), ("src/a.cu", 401), ("app/main.cpp", 61),
@@ -105,7 +105,7 @@ class size_budgets(unittest.TestCase):
         self.assertIn("does not exist", found(budgets, exceptions)[0])
 
 
-class file_heads(unittest.TestCase):
+class FileHeads(unittest.TestCase):
     def test_wants_licence_purpose_and_pragma(self):
         self.assertEqual(found(heads, {"src/a.hpp": HEAD, "src/a.cpp": HEAD.split("\n")[0]}), [])
         self.assertIn("first line", found(heads, {"src/a.cpp": "int x;\n"})[0])
@@ -119,7 +119,7 @@ class file_heads(unittest.TestCase):
         self.assertEqual(len(found(heads, {"tools/a.py": licence + "import re\n"})), 1)
 
 
-class forbidden_words(unittest.TestCase):
+class ForbiddenWords(unittest.TestCase):
     def test_finds_each_kind(self):
         bad = ["FIX" + "ME", "TO" + "DO later", "/ho" + "me/me/x", "x ", "x\r", "NOLI" + "NT",
                "<" * 7 + " HEAD", "Co-auth" + "ored-by: x", "-----BEGIN RSA PRIVATE " + "KEY-----"]
@@ -132,7 +132,7 @@ class forbidden_words(unittest.TestCase):
         self.assertEqual(len(found(words, {"a.cpp": "no newline"})), 1)
 
 
-class declarations(unittest.TestCase):
+class Declarations(unittest.TestCase):
     header = """
         #define TABLE(X) X(one, (int a))
         namespace spark_comm {
@@ -174,7 +174,7 @@ class declarations(unittest.TestCase):
         self.assertEqual(without_comments('a("x;{") // b\n/* c\n*/ d'), 'a("") \n\n d')
 
 
-class surface_page(unittest.TestCase):
+class SurfacePage(unittest.TestCase):
     def problems(self, row):
         head = "| what | here | tests | state |\n| --- | --- | --- | --- |\n"
         files = {"tests/unit/a_test.cpp": "TEST_P(all_reduce, sums) {}", surface.PAGE: head + row}
@@ -189,7 +189,7 @@ class surface_page(unittest.TestCase):
         self.assertIn("no rows", self.problems("")[0])
 
 
-class snippet_blocks(unittest.TestCase):
+class SnippetBlocks(unittest.TestCase):
     source = "// SPDX\n// Head.\n\nint main() {\n  // [use]\n  run();\n  // [/use]\n}\n"
 
     def problems(self, note, body):
@@ -208,7 +208,7 @@ class snippet_blocks(unittest.TestCase):
         self.assertIn("no region", self.problems("<!-- snippet: examples/b.cpp -->", body)[0])
 
 
-class console_blocks(unittest.TestCase):
+class ConsoleBlocks(unittest.TestCase):
     def problems(self, body, output, note=""):
         page = f"{note}\n```console\n{body}```\n"
         tree = Tree({"README.md": page})
