@@ -20,7 +20,6 @@ class LayerArrows(unittest.TestCase):
     files = {
         "src/spark_comm/core/CMakeLists.txt": CORE_LIST,
         "src/spark_comm/core/error.hpp": "",
-        "src/spark_comm/core/detail/text.hpp": "",
         "src/spark_comm/core/shared_library.hpp": "",
         "src/spark_comm/comm/communicator.hpp": "",
         "src/host/task.hpp": "",
@@ -62,11 +61,6 @@ class LayerArrows(unittest.TestCase):
         text = "#include <spark_comm/core/shared_library.hpp>\n"
         self.assert_found("app/main.cpp", text, "private")
         self.assert_found("src/spark_comm/core/error.hpp", text, "private")
-
-    def test_refuses_details_of_another_layer(self):
-        text = "#include <spark_comm/core/detail/text.hpp>\n"
-        self.assert_found("src/spark_comm/nccl/library.cpp", text, "detail of another layer")
-        self.assertEqual(self.problems("src/spark_comm/core/text.cpp", text), [])
 
     def test_refuses_quotes_across_layers_and_missing_files(self):
         self.assert_found("src/spark_comm/nccl/a.cpp", '#include "../core/error.hpp"\n', "own layer")

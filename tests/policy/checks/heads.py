@@ -25,8 +25,10 @@ def purpose_violation(tree, path, text, head):
     if path.endswith(".py"):
         below = re.sub(r"\A(#[^\n]*\n)+", "", text)
         return None if below.startswith('"""') or not below else "no docstring after the licence line"
-    if path.endswith("CMakeLists.txt") or path.removesuffix(".cpp") + ".hpp" in tree.files:
-        return None  # its folder says it, or the header beside it
+    if path.endswith(("CMakeLists.txt", "_test.cpp")):
+        return None  # its folder says it, or the name of what it tests
+    if path.removesuffix(".cpp") + ".hpp" in tree.files:
+        return None  # the header beside it says it
     lines = len([line for line in head[1:] if line])
     if lines not in PURPOSE_LINES:
         return f"{lines} lines on what the file is for; one to four are wanted"
@@ -40,5 +42,5 @@ def violations(tree):
             yield f"{path}: the first line is not '{SPDX}'"
         elif problem := purpose_violation(tree, path, text, head):
             yield f"{path}: {problem}"
-        if path.endswith((".hpp", ".cuh")) and "\n#pragma once\n" not in text:
+        if path.endswith((".hpp", ".cuh")) and not path.endswith("-inl.hpp") and "\n#pragma once\n" not in text:
             yield f"{path}: no #pragma once"

@@ -87,8 +87,6 @@ def include_violation(tree, path, quoted, target, public):
         return f"layer {layer} is not in the table of layers"
     if other != layer and other not in MAY_INCLUDE[layer]:
         return f"layer {layer} may not include layer {other or 'none'} (<{target}>)"
-    if other != layer and "/detail/" in target:
-        return f"<{target}> is a detail of another layer"
     return None
 
 
