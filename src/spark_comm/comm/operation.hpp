@@ -2,12 +2,12 @@
 // An operation with its buffers and the native call that launches it.
 #pragma once
 
-#include <optional>
-
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/abi.hpp>
 #include <spark_comm/nccl/api.hpp>
 #include <spark_comm/supervise/operation.hpp>
+
+#include <optional>
 
 namespace spark_comm {
 
@@ -27,11 +27,11 @@ using native_launch = launch_result (*)(const nccl::api& call,
 
 /// Everything that a launch needs. The buffers are the caller's and outlive the operation.
 struct operation {
-  operation_record record;
+  operation_record record = {};
   const void* in = nullptr;
   void* out = nullptr;
   cuda::abi::stream stream = nullptr;
-  std::optional<duration> deadline;
+  std::optional<duration> deadline = {};
   native_launch launch = nullptr;
 };
 

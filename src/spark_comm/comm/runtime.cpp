@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/comm/runtime.hpp>
-
-#include <fmt/format.h>
+#include <spark_comm/core/diagnostics.hpp>
+#include <spark_comm/core/error.hpp>
+#include <spark_comm/core/shared_library.hpp>
+#include <spark_comm/cuda/driver.hpp>
+#include <spark_comm/nccl/library.hpp>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/format.h>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
-
-#include <spark_comm/core/diagnostics.hpp>
-#include <spark_comm/core/error.hpp>
-#include <spark_comm/core/shared_library.hpp>
-#include <spark_comm/cuda/driver.hpp>
-#include <spark_comm/nccl/library.hpp>
 
 namespace spark_comm {
 
@@ -42,9 +40,15 @@ std::string describe(runtime_kind kind,
                      std::string_view reason) {
   const int cuda = driver.version();
   return fmt::format("{} runtime: NCCL {} ({}), CUDA driver {}.{} ({}), {} device{}; {}",
-                     name_of(kind), nccl::version_text(library.version()), library.file(),
-                     cuda / 1000, cuda % 1000 / 10, driver.file(), driver.device_count(),
-                     driver.device_count() == 1 ? "" : "s", reason);
+                     name_of(kind),
+                     nccl::version_text(library.version()),
+                     library.file(),
+                     cuda / 1000,
+                     cuda % 1000 / 10,
+                     driver.file(),
+                     driver.device_count(),
+                     driver.device_count() == 1 ? "" : "s",
+                     reason);
 }
 
 // Beside the file that holds this code; the loader's own search (and so this file's run path) next.
@@ -78,8 +82,8 @@ cuda::driver load_nvidia_driver(const runtime_options& options) {
 }
 
 nccl::library load_nccl(const runtime_options& options) {
-  return nccl::library::load(
-      options.nccl_library.empty() ? "libnccl.so.2" : options.nccl_library, options.log);
+  return nccl::library::load(options.nccl_library.empty() ? "libnccl.so.2" : options.nccl_library,
+                             options.log);
 }
 
 // Why the NVIDIA runtime is not there; the first part that is missing decides.
@@ -109,9 +113,12 @@ nvidia_attempt try_nvidia(const runtime_options& options) {
 
 std::string_view name_of(runtime_kind kind) noexcept {
   switch (kind) {
-    case runtime_kind::automatic: return "automatic";
-    case runtime_kind::nvidia:    return "nvidia";
-    case runtime_kind::host:      return "host";
+    case runtime_kind::automatic:
+      return "automatic";
+    case runtime_kind::nvidia:
+      return "nvidia";
+    case runtime_kind::host:
+      return "host";
   }
   return "unknown";
 }
@@ -133,22 +140,24 @@ runtime runtime::load(runtime_kind kind, const runtime_options& options) {
     case runtime_kind::host:
       return make(runtime_kind::host, load_host(options), "asked for");
     case runtime_kind::nvidia:
-      return make(runtime_kind::nvidia, {load_nvidia_driver(options), load_nccl(options)},
-                  "asked for");
+      return make(
+          runtime_kind::nvidia, {load_nvidia_driver(options), load_nccl(options)}, "asked for");
     case runtime_kind::automatic: {
       nvidia_attempt attempt = try_nvidia(options);
       if (attempt.found) {
-        return make(runtime_kind::nvidia, std::move(*attempt.found),
+        return make(runtime_kind::nvidia,
+                    std::move(*attempt.found),
                     "chosen because driver, device and NCCL are there");
       }
-      return make(runtime_kind::host, load_host(options),
-                  fmt::format("chosen because the NVIDIA runtime is not there: {}",
-                              attempt.reason));
+      return make(
+          runtime_kind::host,
+          load_host(options),
+          fmt::format("chosen because the NVIDIA runtime is not there: {}", attempt.reason));
     }
   }
-  throw error{errc::invalid_argument,
-              fmt::format("runtime kind {} is not automatic, nvidia or host",
-                          static_cast<int>(kind))};
+  throw error{
+      errc::invalid_argument,
+      fmt::format("runtime kind {} is not automatic, nvidia or host", static_cast<int>(kind))};
 }
 
 runtime runtime::from_parts(runtime_kind kind, cuda::driver driver, nccl::library library) {
@@ -156,14 +165,24 @@ runtime runtime::from_parts(runtime_kind kind, cuda::driver driver, nccl::librar
       state{kind, std::move(driver), std::move(library), "assembled by the program"})};
 }
 
-runtime_kind runtime::kind() const noexcept { return state_->kind; }
+runtime_kind runtime::kind() const noexcept {
+  return state_->kind;
+}
 
-const cuda::driver& runtime::driver() const noexcept { return state_->driver; }
+const cuda::driver& runtime::driver() const noexcept {
+  return state_->driver;
+}
 
-const nccl::library& runtime::library() const noexcept { return state_->library; }
+const nccl::library& runtime::library() const noexcept {
+  return state_->library;
+}
 
-const diagnostics& runtime::log() const noexcept { return state_->library.log(); }
+const diagnostics& runtime::log() const noexcept {
+  return state_->library.log();
+}
 
-const std::string& runtime::description() const noexcept { return state_->description; }
+const std::string& runtime::description() const noexcept {
+  return state_->description;
+}
 
 }  // namespace spark_comm

@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/collectives/detail/check.hpp>
-
-#include <fmt/format.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <string>
-
 #include <spark_comm/collectives/spans.hpp>
 #include <spark_comm/comm/communicator.hpp>
 #include <spark_comm/comm/detail/communicator_core.hpp>
@@ -15,6 +7,12 @@
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/reduce_op.hpp>
 #include <spark_comm/supervise/operation.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <fmt/format.h>
+#include <limits>
+#include <string>
 
 namespace spark_comm::detail {
 namespace {
@@ -25,18 +23,18 @@ std::uintptr_t as_number(const void* address) noexcept {
 
 }  // namespace
 
-argument_check::argument_check(const communicator& comm,
+argument_check::argument_check(const communicator_core& core,
                                operation_kind kind,
                                std::size_t count_elements,
                                data_type dtype)
-    : comm_(&comm), kind_(kind), count_elements_(count_elements), dtype_(dtype) {
+    : core_(&core), kind_(kind), count_elements_(count_elements), dtype_(dtype) {
   if (size_of(dtype) == 0) {
     fail(fmt::format("data type {} is not one of spark_comm's", static_cast<int>(dtype)));
   }
 }
 
 void argument_check::fail(const std::string& message) const {
-  error_context context = comm_->core().context();
+  error_context context = core_->context();
   context.operation = name_of(kind_);
   context.count_elements = count_elements_;
   context.dtype = dtype_;
@@ -47,8 +45,11 @@ std::size_t argument_check::bytes(std::size_t blocks) const {
   std::size_t total = 0;
   if (__builtin_mul_overflow(count_elements_, size_of(dtype_), &total) ||
       __builtin_mul_overflow(total, blocks, &total)) {
-    fail(fmt::format("{} x {} elements of {} bytes overflow a size of {} bits", blocks,
-                     count_elements_, size_of(dtype_), std::numeric_limits<std::size_t>::digits));
+    fail(fmt::format("{} x {} elements of {} bytes overflow a size of {} bits",
+                     blocks,
+                     count_elements_,
+                     size_of(dtype_),
+                     std::numeric_limits<std::size_t>::digits));
   }
   return total;
 }
@@ -63,12 +64,12 @@ void argument_check::require_buffer(const char* which,
     fail(fmt::format("{} is null", which));
   }
   if (as_number(address) % size_of(dtype_) != 0) {
-    fail(fmt::format("{} at {} is not aligned to its elements of {} bytes", which, address,
-                     size_of(dtype_)));
+    fail(fmt::format(
+        "{} at {} is not aligned to its elements of {} bytes", which, address, size_of(dtype_)));
   }
   if (as_number(address) > std::numeric_limits<std::uintptr_t>::max() - size_bytes) {
-    fail(fmt::format("{} at {} and {} bytes wrap around the address space", which, address,
-                     size_bytes));
+    fail(fmt::format(
+        "{} at {} and {} bytes wrap around the address space", which, address, size_bytes));
   }
 }
 
@@ -80,15 +81,20 @@ void argument_check::require_disjoint(const void* in,
   const std::uintptr_t out_begin = as_number(out);
   if (in_bytes != 0 && out_bytes != 0 && in_begin < out_begin + out_bytes &&
       out_begin < in_begin + in_bytes) {
-    fail(fmt::format("in ({}, {} bytes) and out ({}, {} bytes) overlap, and not as in place", in,
-                     in_bytes, out, out_bytes));
+    fail(fmt::format("in ({}, {} bytes) and out ({}, {} bytes) overlap, and not as in place",
+                     in,
+                     in_bytes,
+                     out,
+                     out_bytes));
   }
 }
 
 void argument_check::require_rank(const char* which, int value) const {
-  if (value < 0 || value >= comm_->world_size()) {
-    fail(fmt::format("{} {} is outside the world: 0 to {} are accepted", which, value,
-                     comm_->world_size() - 1));
+  if (value < 0 || value >= core_->place().world_size) {
+    fail(fmt::format("{} {} is outside the world: 0 to {} are accepted",
+                     which,
+                     value,
+                     core_->place().world_size - 1));
   }
 }
 
@@ -99,9 +105,15 @@ void argument_check::require_reducible(reduce_op op) const {
   if (!can_reduce(dtype_)) {
     fail("opaque bytes can be moved, not reduced; name the element type");
   }
-  if (is_fp8(dtype_) && !comm_->core().can_reduce_fp8()) {
+  if (is_fp8(dtype_) && !core_->can_reduce_fp8()) {
     fail("fp8 can be moved, not reduced, here: it takes NCCL 2.24 and compute capability 9.0");
   }
+}
+
+const void* block_at(const void* base, std::size_t block_bytes, int rank) noexcept {
+  return base == nullptr
+             ? nullptr
+             : static_cast<const std::byte*>(base) + block_bytes * static_cast<std::size_t>(rank);
 }
 
 int moved_type(data_type dtype) noexcept {
@@ -122,7 +134,9 @@ void require_counts(const communicator& comm,
   throw error{errc::invalid_argument,
               fmt::format("spans of {} and {} elements do not fit: the longer must be {} x the "
                           "shorter",
-                          in_elements, out_elements, factor),
+                          in_elements,
+                          out_elements,
+                          factor),
               context};
 }
 

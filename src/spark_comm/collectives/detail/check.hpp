@@ -3,13 +3,13 @@
 // itself checks neither null nor foreign pointers, neither overflow nor alignment nor overlap.
 #pragma once
 
-#include <cstddef>
-#include <string>
-
-#include <spark_comm/comm/communicator.hpp>
+#include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/core/data_type.hpp>
 #include <spark_comm/core/reduce_op.hpp>
 #include <spark_comm/supervise/operation.hpp>
+
+#include <cstddef>
+#include <string>
 
 namespace spark_comm::detail {
 
@@ -18,7 +18,7 @@ namespace spark_comm::detail {
 class argument_check {
  public:
   /// Throws for a data type outside the enumeration.
-  argument_check(const communicator& comm,
+  argument_check(const communicator_core& core,
                  operation_kind kind,
                  std::size_t count_elements,
                  data_type dtype);
@@ -45,11 +45,14 @@ class argument_check {
   [[noreturn]] void fail(const std::string& message) const;
 
  private:
-  const communicator* comm_;
+  const communicator_core* core_;
   operation_kind kind_;
   std::size_t count_elements_;
   data_type dtype_;
 };
+
+/// Where block `rank` of a buffer begins; null stays null.
+[[nodiscard]] const void* block_at(const void* base, std::size_t block_bytes, int rank) noexcept;
 
 /// NCCL's number for a type that is only moved: everything of one byte travels as uint8, so that
 /// libraries without fp8 can move it.

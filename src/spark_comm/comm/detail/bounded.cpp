@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/comm/detail/bounded.hpp>
+#include <spark_comm/core/error.hpp>
+#include <spark_comm/core/progress.hpp>
+#include <spark_comm/core/time.hpp>
 
 #include <condition_variable>
 #include <exception>
@@ -10,59 +13,77 @@
 #include <thread>
 #include <utility>
 
-#include <spark_comm/core/error.hpp>
-#include <spark_comm/core/progress.hpp>
-#include <spark_comm/core/time.hpp>
-
 namespace spark_comm::detail {
-namespace {
 
-struct call {
+struct bounded_call::shared_state {
   std::function<void()> work;
   std::mutex mutex;
   std::condition_variable over;
   bool is_over = false;
   std::exception_ptr failure;
+  std::thread thread;
+
+  void run() noexcept {
+    std::exception_ptr caught;
+    try {
+      work();
+    } catch (...) {
+      caught = std::current_exception();
+    }
+    work = nullptr;  // what it owned goes before anybody hears that it is over
+    const std::scoped_lock lock{mutex};
+    failure = caught;
+    is_over = true;
+    over.notify_all();
+  }
 };
 
-void run(const std::shared_ptr<call>& shared) noexcept {
-  std::exception_ptr failure;
+bounded_call::bounded_call(std::function<void()> work) : state_(std::make_shared<shared_state>()) {
+  state_->work = std::move(work);
   try {
-    shared->work();
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  shared->work = nullptr;  // what it owned goes before anybody hears that it is over
-  const std::scoped_lock lock{shared->mutex};
-  shared->failure = failure;
-  shared->is_over = true;
-  shared->over.notify_one();
-}
-
-}  // namespace
-
-wait_result run_bounded(std::function<void()> work, const deadline& until) {
-  auto shared = std::make_shared<call>();
-  shared->work = std::move(work);
-  std::thread thread;
-  try {
-    thread = std::thread{run, shared};
+    state_->thread = std::thread{[state = state_] { state->run(); }};
   } catch (const std::system_error& failure) {
     throw_errno("pthread_create", "no thread for a bounded call", failure.code().value());
   }
-  std::unique_lock lock{shared->mutex};
-  shared->over.wait_for(lock, until.remaining(), [&] { return shared->is_over; });
-  if (!shared->is_over) {
-    lock.unlock();
-    thread.detach();
-    return wait_result::timed_out;
-  }
+}
+
+bounded_call::~bounded_call() {
+  std::unique_lock lock{state_->mutex};
+  const bool is_over = state_->is_over;
   lock.unlock();
-  thread.join();
-  if (shared->failure) {
-    std::rethrow_exception(shared->failure);
+  if (is_over) {
+    state_->thread.join();
+  } else {
+    state_->thread.detach();
   }
+}
+
+progress bounded_call::poll() {
+  {
+    const std::scoped_lock lock{state_->mutex};
+    if (!state_->is_over) {
+      return progress::pending;
+    }
+  }
+  rethrow();
+  return progress::done;
+}
+
+wait_result bounded_call::wait(const deadline& until) {
+  {
+    std::unique_lock lock{state_->mutex};
+    if (!state_->over.wait_for(lock, until.remaining(), [&] { return state_->is_over; })) {
+      return wait_result::timed_out;
+    }
+  }
+  rethrow();
   return wait_result::done;
+}
+
+void bounded_call::rethrow() const {
+  if (state_->failure) {
+    std::rethrow_exception(state_->failure);
+  }
 }
 
 }  // namespace spark_comm::detail

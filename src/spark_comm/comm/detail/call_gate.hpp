@@ -3,10 +3,10 @@
 // communicator, and abort is the one that must not wait for the others for ever.
 #pragma once
 
+#include <spark_comm/core/time.hpp>
+
 #include <atomic>
 #include <cstdint>
-
-#include <spark_comm/core/time.hpp>
 
 namespace spark_comm::detail {
 

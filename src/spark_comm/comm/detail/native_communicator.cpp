@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/comm/detail/native_communicator.hpp>
-
-#include <algorithm>
-#include <chrono>
-#include <thread>
-#include <utility>
-
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/device.hpp>
 #include <spark_comm/nccl/abi.hpp>
 #include <spark_comm/nccl/config.hpp>
 #include <spark_comm/nccl/library.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
 
 namespace spark_comm::detail {
 namespace {
@@ -41,9 +40,7 @@ void native_communicator::settle(nccl::abi::comm comm,
     }
     give_up();
     if (until.has_passed()) {
-      throw error{errc::timed_out,
-                  "NCCL is still in progress",
-                  {.deadline = until.span()}};
+      throw error{errc::timed_out, "NCCL is still in progress", {.deadline = until.span()}};
     }
     std::this_thread::sleep_for(std::min<duration>(pause, until.remaining()));
     pause = std::min<duration>(2 * pause, longest_pause);
@@ -59,8 +56,8 @@ void native_communicator::connect(const native_setup& setup,
   nccl::abi::config parent_config =
       nccl::make_config(setup.options, nccl::blocking_mode::non_blocking);
   parent_config.split_share = 1;
-  const nccl::abi::result init = call.ncclCommInitRankConfig(&parent_, setup.world_size, setup.id,
-                                                             setup.rank, &parent_config);
+  const nccl::abi::result init =
+      call.ncclCommInitRankConfig(&parent_, setup.world_size, setup.id, setup.rank, &parent_config);
   if (!is_healthy(init)) {
     library_.check(init, "ncclCommInitRankConfig");
   }

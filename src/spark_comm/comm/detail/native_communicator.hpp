@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// The NCCL communicators behind one of ours: a non-blocking parent, whose init can be bounded, and a
-// blocking child split from it, which launches fast. No policy: whoever calls decides when.
+// The NCCL communicators behind one of ours: a non-blocking parent, whose init can be bounded, and
+// a blocking child split from it, which launches fast. No policy: whoever calls decides when.
 #pragma once
-
-#include <functional>
-#include <source_location>
 
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/device.hpp>
 #include <spark_comm/nccl/config.hpp>
 #include <spark_comm/nccl/library.hpp>
+
+#include <functional>
+#include <source_location>
 
 namespace spark_comm::detail {
 
