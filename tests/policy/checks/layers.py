@@ -53,7 +53,8 @@ def public_headers(tree):
     for path, text in tree.matching(r"src/spark_comm/(\w+/)?CMakeLists\.txt"):
         folder = posixpath.dirname(path)[len("src/"):]
         for files in re.findall(r"FILE_SET\s+HEADERS\s+(?:BASE_DIRS\s+\S+\s+)?FILES([^)]*)", text):
-            headers.update(f"{folder}/{name}" for name in re.findall(r"[\w/]+\.(?:hpp|cuh|h)\b", files))
+            for name in re.findall(r"[\w./]+\.(?:hpp|cuh|h)\b", files):
+                headers.add(posixpath.normpath(f"{folder}/{name}"))
     return headers
 
 
