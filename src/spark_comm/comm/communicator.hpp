@@ -23,8 +23,9 @@
 namespace spark_comm {
 
 namespace detail {
+class bounded_call;
 class communicator_core;
-}
+}  // namespace detail
 
 /// A group of ranks that do the same operations in the same order.
 ///
@@ -97,9 +98,13 @@ class SPARK_COMM_API communicator {
   [[nodiscard]] detail::communicator_core& core() const;
 
  private:
-  explicit communicator(std::shared_ptr<detail::communicator_core> core) noexcept;
+  communicator(std::shared_ptr<detail::communicator_core> core,
+               std::unique_ptr<detail::bounded_call> join) noexcept;
+
+  void end() noexcept;
 
   std::shared_ptr<detail::communicator_core> core_;
+  std::unique_ptr<detail::bounded_call> join_;  // while it is joining
 };
 
 }  // namespace spark_comm

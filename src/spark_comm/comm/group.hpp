@@ -5,6 +5,8 @@
 #include <spark_comm/comm/communicator.hpp>
 #include <spark_comm/core/export.hpp>
 
+#include <thread>
+
 namespace spark_comm {
 
 /// From its construction to `commit`, operations of this thread on the communicator are collected.
@@ -32,6 +34,7 @@ class SPARK_COMM_API group_scope {
 
  private:
   communicator* comm_;
+  std::thread::id thread_;
   bool open_ = true;
 };
 

@@ -30,18 +30,18 @@ struct join_options {
   /// Limit of a native abort; what has not come back by then is left behind and reported.
   duration abort_deadline = std::chrono::milliseconds{1500};
   /// Device ordinal; unset: rank modulo the number of devices.
-  std::optional<int> device;
+  std::optional<int> device = {};
   device_sharing sharing = device_sharing::refused;
   /// Tuning of the NCCL communicator.
-  nccl::config_options nccl;
+  nccl::config_options nccl = {};
   /// Called on the head once it listens, with the address including the real port.
-  std::function<void(const std::string& address)> on_listening;
+  std::function<void(const std::string& address)> on_listening = {};
 };
 
 /// What a single operation may override.
 struct call_options {
   /// Limit of this operation; unset: the communicator's.
-  std::optional<duration> deadline;
+  std::optional<duration> deadline = {};
 };
 
 }  // namespace spark_comm

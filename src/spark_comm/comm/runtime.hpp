@@ -27,12 +27,12 @@ enum class runtime_kind : std::uint8_t {
 /// Where libraries are looked for. Every field is also a variable of the environment.
 struct SPARK_COMM_API runtime_options {
   /// NCCL by path; `SPARK_COMM_NCCL_LIBRARY`; empty: `libnccl.so.2`.
-  std::string nccl_library;
+  std::string nccl_library = {};
   /// Host runtime by path; `SPARK_COMM_HOST_LIBRARY`; empty: beside this library, then
   /// `libspark_comm_host.so` in the loader's own places.
-  std::string host_library;
+  std::string host_library = {};
   /// Where warnings go.
-  diagnostics log;
+  diagnostics log = {};
 
   /// The variables named above, read now.
   [[nodiscard]] static runtime_options from_environment();
