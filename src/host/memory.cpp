@@ -49,6 +49,9 @@ std::vector<std::pair<stream_ptr, std::uint64_t>> unfinished_work() {
     }
   };
   process().streams.for_each(note);
+  for (const stream_ptr& each : process().closing.alive()) {
+    note(each);
+  }
   for (const auto& entry : process().devices) {
     note(entry->default_stream);
   }
