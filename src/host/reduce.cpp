@@ -6,7 +6,7 @@
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "reduce.cpp"  // NOLINT(cppcoreguidelines-macro-usage): Highway's way
+#define HWY_TARGET_INCLUDE "host/reduce.cpp"  // NOLINT(cppcoreguidelines-macro-usage): Highway's way
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 //
 #include <hwy/highway.h>
