@@ -4,7 +4,7 @@
 import re
 
 SPDX = "SPDX-License-Identifier: AGPL-3.0-only"
-SOURCES = r".*(\.(hpp|cpp|cu|cuh|py|sh|cmake)|CMakeLists\.txt)|run|test|\.ci/run|tools/tidy"
+SOURCES = r".*(\.(hpp|cpp|cu|cuh|py|sh|cmake)|CMakeLists\.txt)|run|test|\.ci/run|tools/[^.]+"
 PURPOSE_LINES = range(1, 5)
 
 
