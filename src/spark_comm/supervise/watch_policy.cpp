@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace spark_comm {
@@ -51,25 +52,49 @@ bool has_submitted(const peer_observation& peer, const operation_record& record)
   return peer.collectives_submitted >= record.ordinal;
 }
 
+watch_verdict verdict_of(errc code) {
+  watch_verdict verdict;
+  verdict.code = code;
+  return verdict;
+}
+
+std::optional<operation_record> oldest(const watch_observation& seen) {
+  return seen.pending.empty() ? std::nullopt : std::optional{seen.pending.front().record};
+}
+
 std::optional<watch_verdict> judge_native(const watch_observation& seen) {
   if (!seen.native) {
     return std::nullopt;
   }
-  watch_verdict verdict{.code = seen.native->code,
-                        .text = "the communication library reported an error",
-                        .peers = {},
-                        .operation = {},
-                        .limit = {},
-                        .native = seen.native->native};
+  watch_verdict verdict = verdict_of(seen.native->code);
+  verdict.native = seen.native->native;
+  verdict.operation = seen.native->operation;
+  verdict.text = verdict.operation ? "the operation failed on the device"
+                                   : "the communication library reported an error";
   for (const peer_observation& peer : seen.peers) {
     if (peer.connection != peer_connection::open || peer.failure) {
       verdict.peers.push_back(peer.rank);
     }
   }
-  if (!seen.pending.empty()) {
-    verdict.operation = seen.pending.front().record;
+  if (!verdict.operation) {
+    verdict.operation = oldest(seen);
   }
   return verdict;
+}
+
+std::optional<watch_verdict> judge_mismatch(const watch_observation& seen) {
+  for (const peer_observation& peer : seen.peers) {
+    if (peer.parted) {
+      watch_verdict verdict = verdict_of(errc::mismatch);
+      verdict.text = describe(*peer.parted, peer.rank);
+      verdict.peers = {peer.rank};
+      if (peer.parted->kind != mismatch_kind::unlocated) {
+        verdict.operation = peer.parted->mine;
+      }
+      return verdict;
+    }
+  }
+  return std::nullopt;
 }
 
 /// A mismatch is everybody's; any other failure of a peer means that the peer is lost to us.
@@ -79,19 +104,19 @@ std::optional<watch_verdict> judge_notices(const watch_observation& seen) {
       continue;
     }
     const failure_notice& notice = *peer.failure;
-    watch_verdict verdict;
-    verdict.code = notice.code == errc::mismatch ? errc::mismatch : errc::peer_lost;
+    watch_verdict verdict =
+        verdict_of(notice.code == errc::mismatch ? errc::mismatch : errc::peer_lost);
     verdict.text = fmt::format(
         "rank {} failed first ({}): {}", notice.origin, name_of(notice.code), notice.text);
     verdict.peers = {notice.origin};
+    verdict.was_announced = true;
     return verdict;
   }
   return std::nullopt;
 }
 
 std::optional<watch_verdict> judge_closed(const watch_observation& seen) {
-  watch_verdict verdict{
-      .code = errc::peer_lost, .text = {}, .peers = {}, .operation = {}, .limit = {}, .native = {}};
+  watch_verdict verdict = verdict_of(errc::peer_lost);
   for (const peer_observation& peer : seen.peers) {
     if (peer.connection == peer_connection::closed) {
       verdict.text += fmt::format(
@@ -102,9 +127,7 @@ std::optional<watch_verdict> judge_closed(const watch_observation& seen) {
   if (verdict.peers.empty()) {
     return std::nullopt;
   }
-  if (!seen.pending.empty()) {
-    verdict.operation = seen.pending.front().record;
-  }
+  verdict.operation = oldest(seen);
   return verdict;
 }
 
@@ -115,14 +138,12 @@ std::optional<watch_verdict> judge_left(const watch_observation& seen) {
                               concerns(operation.record, peer) &&
                               !has_submitted(peer, operation.record);
       if (is_awaited) {
-        return watch_verdict{
-            .code = errc::peer_lost,
-            .text =
-                fmt::format("rank {} closed its communicator and will not take part", peer.rank),
-            .peers = {peer.rank},
-            .operation = operation.record,
-            .limit = {},
-            .native = {}};
+        watch_verdict verdict = verdict_of(errc::peer_lost);
+        verdict.text =
+            fmt::format("rank {} closed its communicator and will not take part", peer.rank);
+        verdict.peers = {peer.rank};
+        verdict.operation = operation.record;
+        return verdict;
       }
     }
   }
@@ -130,8 +151,7 @@ std::optional<watch_verdict> judge_left(const watch_observation& seen) {
 }
 
 std::optional<watch_verdict> judge_silent(const watch_observation& seen) {
-  watch_verdict verdict{
-      .code = errc::peer_lost, .text = {}, .peers = {}, .operation = {}, .limit = {}, .native = {}};
+  watch_verdict verdict = verdict_of(errc::peer_lost);
   for (const peer_observation& peer : seen.peers) {
     const duration silence = since(peer.last_heard, seen.now);
     if (peer.connection == peer_connection::open && silence > seen.silence_limit) {
@@ -145,9 +165,7 @@ std::optional<watch_verdict> judge_silent(const watch_observation& seen) {
   if (verdict.peers.empty()) {
     return std::nullopt;
   }
-  if (!seen.pending.empty()) {
-    verdict.operation = seen.pending.front().record;
-  }
+  verdict.operation = oldest(seen);
   return verdict;
 }
 
@@ -189,15 +207,13 @@ std::optional<watch_verdict> judge_time(const watch_observation& seen) {
     if (limit == operation_limits::none || taken < limit) {
       continue;
     }
-    watch_verdict verdict{
-        .code = errc::timed_out,
-        .text = fmt::format("{} for {}",
-                            is_running ? "has been running" : "has not been seen to start, queued",
-                            in_seconds(taken)),
-        .peers = {},
-        .operation = operation.record,
-        .limit = limit,
-        .native = {}};
+    watch_verdict verdict = verdict_of(errc::timed_out);
+    verdict.text =
+        fmt::format("{} for {}",
+                    is_running ? "has been running" : "has not been seen to start, queued",
+                    in_seconds(taken));
+    verdict.operation = operation.record;
+    verdict.limit = limit;
     blame(verdict, operation.record, seen);
     return verdict;
   }
@@ -207,13 +223,43 @@ std::optional<watch_verdict> judge_time(const watch_observation& seen) {
 }  // namespace
 
 std::optional<watch_verdict> judge(const watch_observation& seen) {
-  for (const auto rule :
-       {judge_native, judge_notices, judge_closed, judge_left, judge_silent, judge_time}) {
+  for (const auto rule : {judge_native,
+                          judge_mismatch,
+                          judge_notices,
+                          judge_closed,
+                          judge_left,
+                          judge_silent,
+                          judge_time}) {
     if (auto verdict = rule(seen)) {
       return verdict;
     }
   }
   return std::nullopt;
+}
+
+error to_error(const watch_verdict& verdict, const error_context& context) {
+  error_context full = context;
+  full.peers = verdict.peers;
+  full.deadline = verdict.limit;
+  if (verdict.operation) {
+    full.operation = name_of(verdict.operation->kind);
+    full.sequence = verdict.operation->sequence;
+    full.count_elements = verdict.operation->count_elements;
+    full.dtype = verdict.operation->dtype;
+  }
+  return error{verdict.code, verdict.text, std::move(full), verdict.native};
+}
+
+failure_notice to_notice(const watch_verdict& verdict, int rank) {
+  failure_notice notice{.code = verdict.code,
+                        .origin = rank,
+                        .sequence = {},
+                        .text = verdict.text,
+                        .peers = {verdict.peers.begin(), verdict.peers.end()}};
+  if (verdict.operation) {
+    notice.sequence = verdict.operation->sequence;
+  }
+  return notice;
 }
 
 time_point next_limit(std::span<const watched_operation> pending) noexcept {

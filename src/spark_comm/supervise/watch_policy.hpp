@@ -8,6 +8,7 @@
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/supervise/heartbeat.hpp>
 #include <spark_comm/supervise/operation.hpp>
+#include <spark_comm/supervise/signature.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -54,12 +55,14 @@ struct peer_observation {
   std::uint64_t sends_submitted = 0;     ///< Its sends to this rank.
   std::uint64_t receives_submitted = 0;  ///< Its receives from this rank.
   std::optional<failure_notice> failure;
+  std::optional<divergence> parted;  ///< Where its operations and ours first differ.
 };
 
-/// An error that the native library reported without being asked for this operation.
+/// An error that the native library reported by itself, or for an operation that had been launched.
 struct native_failure {
   errc code = errc::internal;
   native_code native;
+  std::optional<operation_record> operation;
 };
 
 struct watch_observation {
@@ -78,7 +81,15 @@ struct watch_verdict {
   std::optional<operation_record> operation;
   std::optional<duration> limit;  ///< For `timed_out`: the one that ran out.
   native_code native;
+  bool was_announced = false;  ///< A peer said it to all; there is no need to say it again.
 };
+
+/// The verdict as an exception, with what else is known of the communicator in `context`.
+[[nodiscard]] SPARK_COMM_API error to_error(const watch_verdict& verdict,
+                                            const error_context& context);
+
+/// The verdict as what the peers are told.
+[[nodiscard]] SPARK_COMM_API failure_notice to_notice(const watch_verdict& verdict, int rank);
 
 /// The first of these that holds: the native library failed; a peer told of its failure; a peer is
 /// gone; a peer left and something waits for it; a peer is silent; an operation ran out of time.
