@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/core/data_type.hpp>
 #include <spark_comm/core/error.hpp>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <spark_comm/core/time.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <source_location>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
-
-#include <spark_comm/core/data_type.hpp>
-#include <spark_comm/core/time.hpp>
 
 namespace spark_comm {
 namespace {
@@ -88,8 +86,8 @@ std::string compose(errc code,
   std::string line = subject(context);
   line += line.empty() ? message : ": " + message;
   if (!context.peers.empty()) {
-    line += fmt::format("; rank{} {}", context.peers.size() == 1 ? "" : "s",
-                        fmt::join(context.peers, ", "));
+    line += fmt::format(
+        "; rank{} {}", context.peers.size() == 1 ? "" : "s", fmt::join(context.peers, ", "));
   }
   if (context.deadline) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(*context.deadline);
@@ -98,8 +96,11 @@ std::string compose(errc code,
   if (native.domain != native_domain::none) {
     line += fmt::format("; {} returned {} ({})", native.function, native.number, native.text);
   }
-  line += fmt::format(" [{}, {}] ({}:{})", name_of(code), name_of(recovery_for(code, native)),
-                      short_file(where.file_name()), where.line());
+  line += fmt::format(" [{}, {}] ({}:{})",
+                      name_of(code),
+                      name_of(recovery_for(code, native)),
+                      short_file(where.file_name()),
+                      where.line());
   return as_one_line(std::move(line));
 }
 
@@ -107,27 +108,42 @@ std::string compose(errc code,
 
 std::string_view name_of(errc code) noexcept {
   switch (code) {
-    case errc::invalid_argument: return "invalid_argument";
-    case errc::invalid_usage:    return "invalid_usage";
-    case errc::mismatch:         return "mismatch";
-    case errc::timed_out:        return "timed_out";
-    case errc::peer_lost:        return "peer_lost";
-    case errc::aborted:          return "aborted";
-    case errc::not_supported:    return "not_supported";
-    case errc::out_of_memory:    return "out_of_memory";
-    case errc::device_failed:    return "device_failed";
-    case errc::system_failed:    return "system_failed";
-    case errc::internal:         return "internal";
+    case errc::invalid_argument:
+      return "invalid_argument";
+    case errc::invalid_usage:
+      return "invalid_usage";
+    case errc::mismatch:
+      return "mismatch";
+    case errc::timed_out:
+      return "timed_out";
+    case errc::peer_lost:
+      return "peer_lost";
+    case errc::aborted:
+      return "aborted";
+    case errc::not_supported:
+      return "not_supported";
+    case errc::out_of_memory:
+      return "out_of_memory";
+    case errc::device_failed:
+      return "device_failed";
+    case errc::system_failed:
+      return "system_failed";
+    case errc::internal:
+      return "internal";
   }
   return "unknown";
 }
 
 std::string_view name_of(recovery action) noexcept {
   switch (action) {
-    case recovery::fix_call:        return "fix_call";
-    case recovery::retry:           return "retry";
-    case recovery::reconnect:       return "reconnect";
-    case recovery::restart_process: return "restart_process";
+    case recovery::fix_call:
+      return "fix_call";
+    case recovery::retry:
+      return "retry";
+    case recovery::reconnect:
+      return "reconnect";
+    case recovery::restart_process:
+      return "restart_process";
   }
   return "unknown";
 }
@@ -222,8 +238,11 @@ void throw_errno(std::string_view function,
                      .number = number,
                      .function = std::string{function},
                      .text = std::generic_category().message(number)};
-  throw error{number == ENOMEM ? errc::out_of_memory : errc::system_failed, std::move(message),
-              {}, std::move(native), where};
+  throw error{number == ENOMEM ? errc::out_of_memory : errc::system_failed,
+              std::move(message),
+              {},
+              std::move(native),
+              where};
 }
 
 }  // namespace spark_comm

@@ -2,9 +2,9 @@
 // Time as the library sees it: one monotonic clock that tests can replace, and deadlines on it.
 #pragma once
 
-#include <chrono>
-
 #include <spark_comm/core/export.hpp>
+
+#include <chrono>
 
 namespace spark_comm {
 
