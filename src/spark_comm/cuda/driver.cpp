@@ -50,18 +50,13 @@ errc errc_of(abi::result code) noexcept {
   switch (code) {
     case abi::results::invalid_value:
     case abi::results::invalid_device:
-    case abi::results::invalid_handle:
-      return errc::invalid_argument;
-    case abi::results::out_of_memory:
-      return errc::out_of_memory;
+    case abi::results::invalid_handle:    return errc::invalid_argument;
+    case abi::results::out_of_memory:     return errc::out_of_memory;
     case abi::results::no_binary_for_gpu:
-    case abi::results::not_supported:
-      return errc::not_supported;
+    case abi::results::not_supported:     return errc::not_supported;
     // "Not ready" is a value that a poll handles; one that gets here was forgotten.
-    case abi::results::not_ready:
-      return errc::internal;
-    default:
-      return errc::device_failed;  // CUDA's enumeration is open
+    case abi::results::not_ready: return errc::internal;
+    default:                      return errc::device_failed;  // CUDA's enumeration is open
   }
 }
 

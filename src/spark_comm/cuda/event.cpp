@@ -76,15 +76,13 @@ void event::require_handle() const {
 void event::require_reachable() const {
   require_handle();
   switch (recorded_) {
-    case record_kind::never:
-      throw error{errc::invalid_usage, "the event was never recorded"};
+    case record_kind::never: throw error{errc::invalid_usage, "the event was never recorded"};
     case record_kind::in_capture:
       // CUDA refuses the question and ends the capture for it.
       throw error{errc::invalid_usage,
                   "the event was recorded while its stream was being captured: the point is in the "
                   "graph and cannot be asked or waited for by the host"};
-    case record_kind::in_stream:
-      return;
+    case record_kind::in_stream: return;
   }
 }
 

@@ -79,12 +79,8 @@ abi::config make_config(const config_options& options, blocking_mode mode) {
   validate(options);
   abi::config made;
   switch (mode) {
-    case blocking_mode::blocking:
-      made.blocking = 1;
-      break;
-    case blocking_mode::non_blocking:
-      made.blocking = 0;
-      break;
+    case blocking_mode::blocking:     made.blocking = 1; break;
+    case blocking_mode::non_blocking: made.blocking = 0; break;
   }
   made.min_ctas = options.min_ctas.value_or(abi::undefined_int);
   made.max_ctas = options.max_ctas.value_or(abi::undefined_int);

@@ -14,12 +14,12 @@ namespace spark_comm::nccl {
 /// What a program may ask of a communicator. Everything unset is NCCL's own default.
 /// `blocking` is not here: the library decides it (bounded init at blocking speed).
 struct config_options {
-  std::optional<int> min_ctas;                 ///< Fewest thread blocks, at least 1.
-  std::optional<int> max_ctas;                 ///< Most thread blocks, at least `min_ctas`.
-  std::optional<int> cga_cluster_size;         ///< 0 switches clusters off.
-  std::optional<int> traffic_class;            ///< RoCE traffic class, since 2.26.
-  std::optional<int> n_channels_per_net_peer;  ///< 1 to 64, since 2.28.
-  std::string net_name;                        ///< Network plugin by name, at most 255 characters.
+  std::optional<int> min_ctas = {};                 ///< Fewest thread blocks, at least 1.
+  std::optional<int> max_ctas = {};                 ///< Most thread blocks, at least `min_ctas`.
+  std::optional<int> cga_cluster_size = {};         ///< 0 switches clusters off.
+  std::optional<int> traffic_class = {};            ///< RoCE traffic class, since 2.26.
+  std::optional<int> n_channels_per_net_peer = {};  ///< 1 to 64, since 2.28.
+  std::string net_name = {};  ///< Network plugin by name, at most 255 characters.
 };
 
 /// Whether calls return before their work is launched.

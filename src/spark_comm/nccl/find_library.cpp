@@ -13,12 +13,9 @@ namespace spark_comm::nccl {
 
 std::string_view name_of(library_source source) noexcept {
   switch (source) {
-    case library_source::explicit_path:
-      return "named by the program";
-    case library_source::environment:
-      return "named by SPARK_COMM_NCCL_LIBRARY";
-    case library_source::standard_name:
-      return "standard name";
+    case library_source::explicit_path: return "named by the program";
+    case library_source::environment:   return "named by SPARK_COMM_NCCL_LIBRARY";
+    case library_source::standard_name: return "standard name";
   }
   return "unknown";
 }

@@ -91,28 +91,20 @@ std::string copy_last_error(const api& table) {
 
 std::string_view name_of(capability what) noexcept {
   switch (what) {
-    case capability::window:
-      return "window";
-    case capability::all_to_all:
-      return "all_to_all";
-    case capability::revoke:
-      return "revoke";
-    case capability::fp8:
-      return "fp8";
+    case capability::window:     return "window";
+    case capability::all_to_all: return "all_to_all";
+    case capability::revoke:     return "revoke";
+    case capability::fp8:        return "fp8";
   }
   return "unknown";
 }
 
 int version_of(capability what) noexcept {
   switch (what) {
-    case capability::window:
-      return 22703;
-    case capability::all_to_all:
-      return 22803;
-    case capability::revoke:
-      return 22807;
-    case capability::fp8:
-      return 22403;
+    case capability::window:     return 22703;
+    case capability::all_to_all: return 22803;
+    case capability::revoke:     return 22807;
+    case capability::fp8:        return 22403;
   }
   return 0;
 }
@@ -126,23 +118,16 @@ std::string version_text(int version_code) {
 
 errc errc_of(abi::result code) noexcept {
   switch (code) {
-    case abi::results::unhandled_cuda_error:
-      return errc::device_failed;
-    case abi::results::system_error:
-      return errc::system_failed;
-    case abi::results::invalid_argument:
-      return errc::invalid_argument;
-    case abi::results::invalid_usage:
-      return errc::invalid_usage;
-    case abi::results::remote_error:
-      return errc::peer_lost;
-    case abi::results::timeout:
-      return errc::timed_out;
+    case abi::results::unhandled_cuda_error: return errc::device_failed;
+    case abi::results::system_error:         return errc::system_failed;
+    case abi::results::invalid_argument:     return errc::invalid_argument;
+    case abi::results::invalid_usage:        return errc::invalid_usage;
+    case abi::results::remote_error:         return errc::peer_lost;
+    case abi::results::timeout:              return errc::timed_out;
     // In progress is a value that the caller handles; one that gets here was forgotten.
     case abi::results::in_progress:
     case abi::results::internal_error:
-    default:
-      return errc::internal;  // NCCL's enumeration is open
+    default:                           return errc::internal;  // NCCL's enumeration is open
   }
 }
 
@@ -177,12 +162,9 @@ bool library::supports(capability what) const noexcept {
   switch (what) {
     case capability::window:
       return calls.ncclCommWindowRegister != nullptr && calls.ncclCommWindowDeregister != nullptr;
-    case capability::all_to_all:
-      return calls.ncclAlltoAll != nullptr;
-    case capability::revoke:
-      return calls.ncclCommRevoke != nullptr;
-    case capability::fp8:
-      return true;  // data types, not calls
+    case capability::all_to_all: return calls.ncclAlltoAll != nullptr;
+    case capability::revoke:     return calls.ncclCommRevoke != nullptr;
+    case capability::fp8:        return true;  // data types, not calls
   }
   return false;
 }

@@ -88,6 +88,11 @@ class SPARK_COMM_API session {
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int world_size() const noexcept = 0;
 
+  /// Where each rank listens, in rank order: rank 0 at the meeting point, the others at a port of
+  /// their own that the session holds until `stop`. What a next meeting needs when rank 0 is lost.
+  /// Empty where there are no sockets.
+  [[nodiscard]] virtual std::vector<std::string> listener_addresses() const { return {}; }
+
   /// Every rank's bytes, in rank order. Who: every rank, the same number of times, before `start`.
   /// Throws: timed_out naming the ranks that did not send; peer_lost.
   [[nodiscard]] virtual std::vector<bytes> all_gather(std::span<const std::byte> mine,
