@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: AGPL-3.0-only
-"""Every source file begins with its licence and one to four lines on what it is for."""
+"""Every source file begins with its licence and one to four lines on what it is for; an example, with
+more.
+"""
 
 import re
 
 SPDX = "SPDX-License-Identifier: AGPL-3.0-only"
 SOURCES = r".*(\.(hpp|cpp|cu|cuh|py|sh|cmake)|CMakeLists\.txt)|run|test|\.ci/run|tools/[^.]+"
 PURPOSE_LINES = range(1, 5)
+EXAMPLE_LINES = range(5, 16)  # what it shows, needs, how to run, what to expect, what may go wrong
 
 
 def head_of(path, lines):
@@ -22,7 +25,7 @@ def head_of(path, lines):
 
 
 def purpose_violation(tree, path, text, head):
-    if path.endswith(".py"):
+    if path.endswith(".py") or text.startswith("#!/usr/bin/env python3"):
         below = re.sub(r"\A(#[^\n]*\n)+", "", text)
         return None if below.startswith('"""') or not below else "no docstring after the licence line"
     if path.endswith(("CMakeLists.txt", "_test.cpp")):
@@ -30,8 +33,9 @@ def purpose_violation(tree, path, text, head):
     if path.removesuffix(".cpp") + ".hpp" in tree.files:
         return None  # the header beside it says it
     lines = len([line for line in head[1:] if line])
-    if lines not in PURPOSE_LINES:
-        return f"{lines} lines on what the file is for; one to four are wanted"
+    wanted = EXAMPLE_LINES if path.startswith("examples/") else PURPOSE_LINES
+    if lines not in wanted:
+        return f"{lines} lines on what the file is for; {wanted.start} to {wanted.stop - 1} are wanted"
     return None
 
 
