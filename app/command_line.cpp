@@ -89,11 +89,12 @@ std::string help_for(CLI::App& root, const std::vector<std::string>& topic) {
   if (topic.empty()) {
     return root.help();
   }
-  CLI::App* const verb = root.get_subcommand_no_throw(topic.front());
-  if (verb == nullptr) {
-    throw usage_failure(fmt::format("help {}: accepted are {}", topic.front(), verb_names(root)));
+  for (CLI::App* const verb : root.get_subcommands([](const CLI::App*) { return true; })) {
+    if (verb->get_name() == topic.front()) {
+      return verb->help();
+    }
   }
-  return verb->help();
+  throw usage_failure(fmt::format("help {}: accepted are {}", topic.front(), verb_names(root)));
 }
 
 /// One line that names what is accepted.
