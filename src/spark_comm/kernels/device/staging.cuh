@@ -3,11 +3,11 @@
 // aligned, padded to whole vectors) on the other.
 #pragma once
 
-#include <cstdint>
-
 #include <spark_comm/kernels/detail/parameters.hpp>
 #include <spark_comm/kernels/device/flags.cuh>
 #include <spark_comm/kernels/device/vectors.cuh>
+
+#include <cstdint>
 
 namespace spark_comm::kernels::device {
 
@@ -21,9 +21,7 @@ class message {
   __device__ message(const detail::all_reduce_parameters& p, std::uint64_t round)
       : p_(p), slot_(staging_offset(p.peers.limits, round)) {}
 
-  __device__ std::uint64_t vectors() const {
-    return (p_.count_elements + lanes<T> - 1) / lanes<T>;
-  }
+  __device__ std::uint64_t vectors() const { return (p_.count_elements + lanes<T> - 1) / lanes<T>; }
 
   __device__ vector_type load_input(std::uint64_t v) const {
     const T* const from = static_cast<const T*>(p_.input) + v * lanes<T>;
