@@ -16,16 +16,13 @@ std::optional<double> bus_factor(operation what, int world_size) noexcept {
   }
   const double ranks = world_size;
   switch (what) {
-    case operation::all_reduce:
-      return 2 * (ranks - 1) / ranks;
+    case operation::all_reduce:     return 2 * (ranks - 1) / ranks;
     case operation::all_gather:
     case operation::reduce_scatter:
-    case operation::all_to_all:
-      return (ranks - 1) / ranks;
+    case operation::all_to_all:     return (ranks - 1) / ranks;
     case operation::reduce:
     case operation::broadcast:
-    case operation::send_recv:
-      return 1;
+    case operation::send_recv:      return 1;
   }
   return std::nullopt;
 }

@@ -19,10 +19,8 @@ namespace spark_comm::app {
 
 std::string_view name_of(timing_mode mode) noexcept {
   switch (mode) {
-    case timing_mode::synchronized:
-      return "synchronized";
-    case timing_mode::pipelined:
-      return "pipelined";
+    case timing_mode::synchronized: return "synchronized";
+    case timing_mode::pipelined:    return "pipelined";
   }
   return "unknown";
 }

@@ -74,15 +74,13 @@ std::vector<result_segment> expected_result(operation what,
                                             std::size_t count) {
   const std::size_t own_block = static_cast<std::size_t>(where.rank) * count;
   switch (what) {
-    case operation::all_reduce:
-      return {{.source = std::nullopt, .first = 0, .count = count}};
+    case operation::all_reduce: return {{.source = std::nullopt, .first = 0, .count = count}};
     case operation::reduce:
       if (where.rank != where.root) {
         return {};
       }
       return {{.source = std::nullopt, .first = 0, .count = count}};
-    case operation::broadcast:
-      return {{.source = where.root, .first = 0, .count = count}};
+    case operation::broadcast: return {{.source = where.root, .first = 0, .count = count}};
     case operation::reduce_scatter:
       return {{.source = std::nullopt, .first = own_block, .count = count}};
     case operation::send_recv: {

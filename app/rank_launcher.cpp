@@ -30,12 +30,9 @@ namespace {
 
 descriptor& pipe_of(child_process& process, rank_channel from) {
   switch (from) {
-    case rank_channel::output:
-      return process.output();
-    case rank_channel::error:
-      return process.error();
-    case rank_channel::report:
-      return process.report();
+    case rank_channel::output: return process.output();
+    case rank_channel::error:  return process.error();
+    case rank_channel::report: return process.report();
   }
   return process.report();
 }

@@ -69,10 +69,8 @@ double input_value(const pattern& what, int rank, std::size_t index) noexcept {
   const double exact = precision_of(what.dtype).largest_exact_integer;
   switch (*what.op) {
     case reduce_op::sum:
-    case reduce_op::avg:
-      return summand(what, rank, index);
-    case reduce_op::prod:
-      return factor(what, rank, index);
+    case reduce_op::avg:  return summand(what, rank, index);
+    case reduce_op::prod: return factor(what, rank, index);
     case reduce_op::max:
     case reduce_op::min:
       return small_integer(hash_of(rank, index), std::min(exact, 100.0), what.dtype);
@@ -86,18 +84,10 @@ double reduced(const pattern& what, std::size_t index) noexcept {
     const double value = input_value(what, rank, index);
     switch (*what.op) {
       case reduce_op::sum:
-      case reduce_op::avg:
-        result += value;
-        break;
-      case reduce_op::prod:
-        result *= value;
-        break;
-      case reduce_op::max:
-        result = std::max(result, value);
-        break;
-      case reduce_op::min:
-        result = std::min(result, value);
-        break;
+      case reduce_op::avg:  result += value; break;
+      case reduce_op::prod: result *= value; break;
+      case reduce_op::max:  result = std::max(result, value); break;
+      case reduce_op::min:  result = std::min(result, value); break;
     }
   }
   if (*what.op == reduce_op::avg) {

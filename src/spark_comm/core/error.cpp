@@ -54,20 +54,29 @@ std::string short_file(const char* path) {
 
 std::string subject(const error_context& context) {
   std::string text = context.operation;
+  const auto append = [&text](const std::string& part) {
+    text += text.empty() ? part : " " + part;
+  };
   if (context.sequence) {
-    text += fmt::format(" #{}", *context.sequence);
+    append(fmt::format("#{}", *context.sequence));
   }
   if (context.count_elements && context.dtype) {
-    text += fmt::format(" ({} x {})", *context.count_elements, name_of(*context.dtype));
+    append(fmt::format("({} x {})", *context.count_elements, name_of(*context.dtype)));
+  } else if (context.count_elements) {
+    append(fmt::format("({} elements)", *context.count_elements));
+  } else if (context.dtype) {
+    append(fmt::format("({})", name_of(*context.dtype)));
   }
   if (!context.communicator.empty()) {
-    text += fmt::format("{}on '{}'", text.empty() ? "" : " ", context.communicator);
+    append(fmt::format("on '{}'", context.communicator));
   }
   if (context.world_size > 0) {
-    text += fmt::format("{}rank {}/{}", text.empty() ? "" : " ", context.rank, context.world_size);
+    append(fmt::format("rank {}/{}", context.rank, context.world_size));
+  } else if (context.rank >= 0) {
+    append(fmt::format("rank {}", context.rank));
   }
   if (context.device >= 0) {
-    text += fmt::format("{}device {}", text.empty() ? "" : " ", context.device);
+    append(fmt::format("device {}", context.device));
   }
   return text;
 }
@@ -108,42 +117,27 @@ std::string compose(errc code,
 
 std::string_view name_of(errc code) noexcept {
   switch (code) {
-    case errc::invalid_argument:
-      return "invalid_argument";
-    case errc::invalid_usage:
-      return "invalid_usage";
-    case errc::mismatch:
-      return "mismatch";
-    case errc::timed_out:
-      return "timed_out";
-    case errc::peer_lost:
-      return "peer_lost";
-    case errc::aborted:
-      return "aborted";
-    case errc::not_supported:
-      return "not_supported";
-    case errc::out_of_memory:
-      return "out_of_memory";
-    case errc::device_failed:
-      return "device_failed";
-    case errc::system_failed:
-      return "system_failed";
-    case errc::internal:
-      return "internal";
+    case errc::invalid_argument: return "invalid_argument";
+    case errc::invalid_usage:    return "invalid_usage";
+    case errc::mismatch:         return "mismatch";
+    case errc::timed_out:        return "timed_out";
+    case errc::peer_lost:        return "peer_lost";
+    case errc::aborted:          return "aborted";
+    case errc::not_supported:    return "not_supported";
+    case errc::out_of_memory:    return "out_of_memory";
+    case errc::device_failed:    return "device_failed";
+    case errc::system_failed:    return "system_failed";
+    case errc::internal:         return "internal";
   }
   return "unknown";
 }
 
 std::string_view name_of(recovery action) noexcept {
   switch (action) {
-    case recovery::fix_call:
-      return "fix_call";
-    case recovery::retry:
-      return "retry";
-    case recovery::reconnect:
-      return "reconnect";
-    case recovery::restart_process:
-      return "restart_process";
+    case recovery::fix_call:        return "fix_call";
+    case recovery::retry:           return "retry";
+    case recovery::reconnect:       return "reconnect";
+    case recovery::restart_process: return "restart_process";
   }
   return "unknown";
 }
@@ -160,20 +154,17 @@ std::error_code make_error_code(errc code) noexcept {
 recovery recovery_for(errc code, const native_code& native) noexcept {
   switch (code) {
     case errc::invalid_argument:
-    case errc::not_supported:
-      return recovery::fix_call;
+    case errc::not_supported:    return recovery::fix_call;
     case errc::invalid_usage:
       // Ours is found before anything happened; NCCL's leaves the communicator in doubt.
       return native.domain == native_domain::nccl ? recovery::reconnect : recovery::fix_call;
-    case errc::out_of_memory:
-      return recovery::retry;
+    case errc::out_of_memory: return recovery::retry;
     case errc::mismatch:
     case errc::timed_out:
     case errc::peer_lost:
     case errc::aborted:
     case errc::system_failed:
-    case errc::internal:
-      return recovery::reconnect;
+    case errc::internal:      return recovery::reconnect;
     case errc::device_failed:
       return native.domain == native_domain::cuda &&
                      std::ranges::find(sticky_cuda_errors, native.number) !=
