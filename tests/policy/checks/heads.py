@@ -32,7 +32,7 @@ def purpose_violation(tree, path, text, head):
         return None  # its folder says it, or the name of what it tests
     if path.removesuffix(".cpp") + ".hpp" in tree.files:
         return None  # the header beside it says it
-    lines = len([line for line in head[1:] if line])
+    lines = (head[1:] + [""]).index("")  # a further paragraph may explain a protocol or a rule
     wanted = EXAMPLE_LINES if path.startswith("examples/") else PURPOSE_LINES
     if lines not in wanted:
         return f"{lines} lines on what the file is for; {wanted.start} to {wanted.stop - 1} are wanted"
