@@ -69,6 +69,9 @@ class SPARK_COMM_API lifeline final : public rendezvous::session_listener {
   /// Tells everybody that this rank closes in order. Not after a failure was announced.
   void say_farewell() noexcept;
 
+  /// Stops the session: nothing is heard or sent any more.
+  void hang_up() noexcept { line_->stop(); }
+
   /// What is known of the others, in rank order.
   [[nodiscard]] std::vector<peer_observation> peers() const;
 
