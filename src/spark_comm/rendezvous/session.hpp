@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// How ranks meet and stay in touch: a trusted connection between every two ranks, apart from the data
-// path. It carries bytes and knows no NCCL.
+// How ranks meet and stay in touch: a trusted connection between every two ranks, apart from the
+// data path. It carries bytes and knows no NCCL.
 #pragma once
+
+#include <spark_comm/core/diagnostics.hpp>
+#include <spark_comm/core/export.hpp>
+#include <spark_comm/core/time.hpp>
+#include <spark_comm/rendezvous/world.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -10,11 +15,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include <spark_comm/core/diagnostics.hpp>
-#include <spark_comm/core/export.hpp>
-#include <spark_comm/core/time.hpp>
-#include <spark_comm/rendezvous/world.hpp>
 
 namespace spark_comm::rendezvous {
 
@@ -37,14 +37,14 @@ struct fact {
 /// What a rank brings to the meeting.
 struct hello {
   std::uint64_t generation = 0;
-  std::vector<fact> facts;
+  std::vector<fact> facts = {};
 };
 
 /// How to meet.
 struct meeting_options {
   /// Called on the head once it listens, with the address including the real port.
-  std::function<void(const std::string& address)> on_listening;
-  diagnostics log;
+  std::function<void(const std::string& address)> on_listening = {};
+  diagnostics log = {};
 };
 
 /// Told what happens on a session. Called on the session's own thread, one call at a time.
@@ -69,9 +69,9 @@ class SPARK_COMM_API session {
   /// Meets the others. Every rank calls it with the same address and world size.
   ///
   /// The head accepts strangers' connections without harm and waits on until every rank has proved
-  /// itself; a hello that does not fit is refused with the reason, and the right rank is waited for.
-  /// Throws: invalid_argument before a socket is opened (rank, world, address); mismatch on a rank
-  /// that was refused; timed_out naming the missing ranks and what was refused; peer_lost;
+  /// itself; a hello that does not fit is refused with the reason, and the right rank is waited
+  /// for. Throws: invalid_argument before a socket is opened (rank, world, address); mismatch on a
+  /// rank that was refused; timed_out naming the missing ranks and what was refused; peer_lost;
   /// system_failed (address in use).
   [[nodiscard]] static std::unique_ptr<session> meet(const world& place,
                                                      const hello& mine,
@@ -87,6 +87,11 @@ class SPARK_COMM_API session {
 
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int world_size() const noexcept = 0;
+
+  /// Where each rank listens, in rank order: rank 0 at the meeting point, the others at a port of
+  /// their own that the session holds until `stop`. What a next meeting needs when rank 0 is lost.
+  /// Empty where there are no sockets.
+  [[nodiscard]] virtual std::vector<std::string> listener_addresses() const { return {}; }
 
   /// Every rank's bytes, in rank order. Who: every rank, the same number of times, before `start`.
   /// Throws: timed_out naming the ranks that did not send; peer_lost.

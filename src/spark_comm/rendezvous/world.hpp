@@ -2,9 +2,9 @@
 // Who takes part and where they meet.
 #pragma once
 
-#include <string>
-
 #include <spark_comm/core/export.hpp>
+
+#include <string>
 
 namespace spark_comm {
 

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+// The state behind a communicator: identity, status, the native communicator and the gate in front
+// of it. The communicator object, its groups and its operations are thin around this.
+#pragma once
+
+#include <spark_comm/comm/detail/call_gate.hpp>
+#include <spark_comm/comm/detail/native_communicator.hpp>
+#include <spark_comm/comm/detail/work_tracker.hpp>
+#include <spark_comm/comm/operation.hpp>
+#include <spark_comm/comm/options.hpp>
+#include <spark_comm/comm/runtime.hpp>
+#include <spark_comm/core/error.hpp>
+#include <spark_comm/cuda/device.hpp>
+#include <spark_comm/cuda/memory.hpp>
+#include <spark_comm/cuda/stream.hpp>
+#include <spark_comm/rendezvous/session.hpp>
+#include <spark_comm/rendezvous/world.hpp>
+#include <spark_comm/supervise/communicator_state.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace spark_comm::detail {
+
+/// Shared between the communicator object and the threads that join, watch and end it.
+class communicator_core : public std::enable_shared_from_this<communicator_core>,
+                          private rendezvous::session_listener {
+ public:
+  /// Checks the arguments and opens the device; nothing is started.
+  communicator_core(runtime loaded, world place, join_options options);
+  communicator_core(const communicator_core&) = delete;
+  communicator_core& operator=(const communicator_core&) = delete;
+  communicator_core(communicator_core&&) = delete;
+  communicator_core& operator=(communicator_core&&) = delete;
+  ~communicator_core() override;
+
+  // Identity.
+  [[nodiscard]] const runtime& loaded() const noexcept { return loaded_; }
+
+  [[nodiscard]] const world& place() const noexcept { return place_; }
+
+  [[nodiscard]] const join_options& options() const noexcept { return options_; }
+
+  [[nodiscard]] const cuda::device& device() const noexcept { return device_; }
+
+  [[nodiscard]] bool is_alone() const noexcept { return place_.world_size == 1; }
+
+  [[nodiscard]] bool can_reduce_fp8() const noexcept { return can_reduce_fp8_; }
+
+  /// Name, rank, world and device, for errors.
+  [[nodiscard]] error_context context() const;
+
+  // Status.
+  [[nodiscard]] communicator_status& status() noexcept { return status_; }
+
+  [[nodiscard]] const communicator_status& status() const noexcept { return status_; }
+
+  [[nodiscard]] std::uint64_t sequence() const noexcept {
+    return sequence_.load(std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
+
+  /// Keeps the first error; later ones are dropped.
+  void fail(const error& cause) noexcept;
+
+  /// Throws unless operations are allowed now.
+  void require_operable() const;
+
+  // Life. Each blocks, on whatever thread calls it.
+  /// Meets the others and connects. Throws after having cleaned up.
+  void join(const deadline& until);
+
+  /// Orderly end; throws timed_out after having aborted.
+  void close(duration limit);
+
+  void abort() noexcept;
+
+  // Launching; see submission.cpp and group.cpp.
+  /// Lets the calling thread issue operations. Throws invalid_usage or aborted.
+  void enter();
+
+  void leave() noexcept { gate_.leave(); }
+
+  /// The native calls of `operations`, in order. The caller has entered, and opened a native group
+  /// when there is more than one. Takes a sequence number for each.
+  [[nodiscard]] launch_result launch(std::span<const operation> operations) noexcept;
+
+  /// Turns a failed launch into the error to throw, and breaks the communicator where it has to.
+  [[nodiscard]] error launch_failure(const launch_result& result, const operation& op);
+
+  /// Remembers what has to be over before the communicator can be closed.
+  void mark_work(const operation& op);
+
+  /// Waits until the native communicator has launched what it was given; for libraries that were
+  /// told by their environment to make every communicator non-blocking.
+  void settle_launch(const operation& op);
+
+  /// Throws invalid_argument when the operation's stream belongs to another device.
+  void require_own_stream(const operation& op) const;
+
+  /// A stream of the communicator's own, made at the first use.
+  [[nodiscard]] const cuda::stream& own_stream();
+
+  /// One element of device memory that a barrier reduces, made at the first use.
+  [[nodiscard]] void* barrier_element();
+
+ private:
+  void on_message(int peer, std::span<const std::byte> message) noexcept override;
+  void on_closed(int peer, const std::string& reason) noexcept override;
+
+  [[nodiscard]] rendezvous::hello introduce() const;
+  [[nodiscard]] nccl::abi::unique_id share_id(const deadline& until);
+  void connect(const deadline& until);
+  void end_join() noexcept;
+  void wait_for_work(const deadline& until);
+  void abort_native() noexcept;
+  void leave_session() noexcept;
+
+  runtime loaded_;
+  world place_;
+  join_options options_;
+  cuda::device device_;
+  bool can_reduce_fp8_ = false;
+
+  communicator_status status_;
+  std::atomic<std::uint64_t> sequence_{0};
+  std::uint64_t generation_ = 1;
+
+  call_gate gate_;
+  work_tracker work_;
+  std::optional<cuda::stream> own_stream_;
+  std::optional<cuda::device_buffer> barrier_memory_;
+
+  std::mutex life_mutex_;  // the next three are made by the join and taken by whoever ends it
+  bool is_joining_ = true;
+  std::shared_ptr<native_communicator> native_;
+  std::unique_ptr<rendezvous::session> session_;
+  nccl::abi::comm working_ = nullptr;  // native_->working(), for the launches; set before `ready`
+  std::vector<bool> has_left_;         // peers that closed in order; the session's thread only
+};
+
+}  // namespace spark_comm::detail
