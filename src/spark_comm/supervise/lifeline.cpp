@@ -187,6 +187,11 @@ std::vector<peer_observation> lifeline::peers() const {
 
 agreement lifeline::agree(std::uint64_t ordinal, const deadline& until) {
   beat(time_->now());
+  for (int peer = 0; peer < line_->world_size(); ++peer) {
+    if (peer != line_->rank()) {
+      check_lane(peer, lane_kind::collectives, last_report(peer), false);
+    }
+  }
   const auto state = [&] {
     agreement result = agreement::agreed;
     for (const peer_state& peer : peers_) {
@@ -207,6 +212,11 @@ agreement lifeline::agree(std::uint64_t ordinal, const deadline& until) {
   std::unique_lock lock{mutex_};
   heard_.wait_until(lock, until.at(), [&] { return state() != agreement::timed_out; });
   return state();
+}
+
+lane_report lifeline::last_report(int peer) {
+  const std::scoped_lock lock{mutex_};
+  return state_of(peer).collectives;
 }
 
 void lifeline::on_message(int peer, std::span<const std::byte> message) noexcept {
@@ -232,6 +242,7 @@ void lifeline::on_message(int peer, std::span<const std::byte> message) noexcept
 void lifeline::receive(int peer, const heartbeat& beat) {
   {
     const std::scoped_lock lock{mutex_};
+    state_of(peer).collectives = beat.collectives;
     peer_observation& seen = state_of(peer).seen;
     seen.last_sequence = beat.last_sequence;
     seen.collectives_submitted = beat.collectives.submitted;

@@ -69,6 +69,9 @@ class SPARK_COMM_API lifeline final : public rendezvous::session_listener {
   /// Tells everybody that this rank closes in order. Not after a failure was announced.
   void say_farewell() noexcept;
 
+  /// Stops the session: nothing is heard or sent any more.
+  void hang_up() noexcept { line_->stop(); }
+
   /// What is known of the others, in rank order.
   [[nodiscard]] std::vector<peer_observation> peers() const;
 
@@ -82,6 +85,7 @@ class SPARK_COMM_API lifeline final : public rendezvous::session_listener {
  private:
   struct peer_state {
     peer_observation seen;
+    lane_report collectives;  // the last, for `agree`: the peer may have been first
     std::array<std::uint64_t, std::size(all_lane_kinds)> matched{};
     std::array<bool, std::size(all_lane_kinds)> is_history_asked{};
   };
@@ -93,6 +97,7 @@ class SPARK_COMM_API lifeline final : public rendezvous::session_listener {
   void receive(int peer, const farewell& nothing);
 
   void check_lane(int peer, lane_kind mine, const lane_report& theirs, bool is_history);
+  [[nodiscard]] lane_report last_report(int peer);
   void send_to(int peer, const lifeline_message& message);
   void send_to_all(const lifeline_message& message) noexcept;
 

@@ -81,7 +81,8 @@ bool is_rooted(operation_kind kind) noexcept {
 std::string describe(const operation_record& record) {
   std::string text = fmt::format("{} #{}", name_of(record.kind), record.sequence);
   if (record.kind == operation_kind::group) {
-    return text + fmt::format(" of {}", record.count_elements);
+    return text + fmt::format(" of {} collective{}", record.count_elements,
+                              record.count_elements == 1 ? "" : "s");
   }
   if (record.kind == operation_kind::barrier) {
     return text;

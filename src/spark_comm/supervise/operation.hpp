@@ -25,7 +25,7 @@ enum class operation_kind : std::uint8_t {
   recv = 7,            ///< From one peer.
   all_to_all = 8,      ///< A share of everybody's data, everywhere.
   barrier = 9,         ///< Nobody leaves before everybody has come.
-  group = 10,          ///< The end of a group; `count_elements` holds the number of its members.
+group = 10,           ///< The end of a group; `count_elements` holds the number of its collectives.
   all_reduce_rms_norm = 11,  ///< All-reduce, residual add and RMSNorm in one.
 };
 
@@ -79,7 +79,7 @@ enum class operation_flag : std::uint32_t {
 /// receives from that peer, each from 1.
 struct operation_record {
   std::uint64_t sequence = 0;
-  std::uint64_t ordinal = 0;  ///< Filled in by `signature_log::append`.
+  std::uint64_t ordinal = 0;  ///< Filled in by `signature_log::append`; 0 if on no lane.
   std::uint64_t count_elements = 0;
   std::uint64_t stream = 0;  ///< The native stream handle as a number.
   std::uint64_t communicator = 0;

@@ -26,17 +26,13 @@ std::uint64_t signature_log::append(operation_record& record) noexcept {
     grouped_collectives_ += record.has(operation_flag::in_group) ? 1U : 0U;
     return collectives_.append(record);
   }
-  const std::uint64_t members = std::exchange(grouped_collectives_, 0);
-  if (members == 0) {
+  record.count_elements = std::exchange(grouped_collectives_, 0);
+  if (record.count_elements == 0) {
     // Sends and receives only: the other ranks may have no such group, and need none.
     record.ordinal = 0;
     return 0;
   }
-  operation_record end = record;
-  end.count_elements = members;
-  const std::uint64_t signature = collectives_.append(end);
-  record.ordinal = end.ordinal;
-  return signature;
+  return collectives_.append(record);
 }
 
 void signature_log::complete(const operation_record& record) noexcept {

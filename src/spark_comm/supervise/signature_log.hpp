@@ -53,7 +53,8 @@ class SPARK_COMM_API signature_log {
   explicit signature_log(int world_size);
 
   /// Files the operation under its lane, sets its `ordinal`, and returns the lane's signature. The
-  /// record of a group's end must follow its members; it is filed if one of them was a collective.
+  /// record of a group's end must follow its members; its count is set to the number of collectives
+  /// among them, and without any it is on no lane (ordinal 0).
   /// Who: the submitting thread, for every operation, empty ones included.
   /// Cost: about twenty stores; no lock, no allocation.
   std::uint64_t append(operation_record& record) noexcept;

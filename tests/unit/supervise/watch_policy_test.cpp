@@ -242,7 +242,7 @@ TEST(watch_policy, decides_by_this_table) {
        "count differs"},
       {"the native library goes first",
        [](scene& s) {
-         s.native = native_failure{.code = errc::system_failed, .native = {}};
+         s.native = native_failure{.code = errc::system_failed, .native = {}, .operation = {}};
          s.peers[1].connection = peer_connection::closed;
        },
        errc::system_failed,
