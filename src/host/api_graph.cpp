@@ -82,7 +82,7 @@ driver::result cuGraphInstantiateWithFlags(driver::graph_exec* exec,
     if (exec == nullptr || (flags & ~(free_on_launch | node_priority)) != 0) {
       return driver::invalid_value;
     }
-    auto made = std::make_shared<graph>(*source);
+    auto made = std::make_shared<executable>(source->plan);
     *exec = static_cast<driver::graph_exec>(process().executables.insert(std::move(made)));
     return driver::success;
   });
@@ -90,8 +90,8 @@ driver::result cuGraphInstantiateWithFlags(driver::graph_exec* exec,
 
 driver::result cuGraphLaunch(driver::graph_exec exec, driver::stream handle) {
   return stream_call(handle, [&](const stream_ptr& target) {
-    const std::shared_ptr<graph> launched = process().executables.find(exec);
-    return launched == nullptr ? driver::invalid_handle : submit_graph(target, launched->plan);
+    const std::shared_ptr<executable> launched = process().executables.find(exec);
+    return launched == nullptr ? driver::invalid_handle : launched->launch(target);
   });
 }
 

@@ -78,8 +78,10 @@ driver::result cuMemAlloc_v2(driver::device_ptr* address, std::size_t bytes) {
 }
 
 driver::result cuMemFree_v2(driver::device_ptr address) {
-  return unsafe_context_call(
-      [&](int) { return process().memory.release(pointer(address), memory_kind::device); });
+  return unsafe_context_call([&](int) {
+    return address == 0 ? driver::success
+                        : process().memory.release(pointer(address), memory_kind::device);
+  });
 }
 
 driver::result cuMemHostAlloc(void** address, std::size_t bytes, unsigned int flags) {

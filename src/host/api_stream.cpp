@@ -38,8 +38,7 @@ driver::result permit_stream_inquiry(const stream_ptr& target) noexcept {
 // The same for an event; `record` is null when it was never recorded.
 driver::result permit_event_inquiry(const event_record_ptr& record) noexcept {
   if (record != nullptr && record->session != nullptr) {
-    invalidate_capture_of(*record);
-    return driver::captured_event;
+    return refuse_captured_event(*record);
   }
   return permit_unsafe_call();
 }
@@ -65,7 +64,10 @@ driver::result cuStreamDestroy_v2(driver::stream handle) {
     if (target == nullptr) {
       return driver::invalid_handle;
     }
-    invalidate_capture(target);
+    abandon_capture(target);
+    if (target->completed() < target->submitted()) {
+      process().closing.add(target);
+    }
     target->close();
     return driver::success;
   });

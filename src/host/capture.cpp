@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// The rules are those of CUDA's programming guide; the numbers those that the driver answers with.
+// The rules are those of CUDA's programming guide; results as the driver gave them on a GPU.
 #include "capture.hpp"
 
 #include "driver_abi.hpp"
@@ -102,7 +102,7 @@ void merge(std::vector<std::size_t>& tail, const std::vector<std::size_t>& more)
 // Whether the calling thread, in its present mode, must not make an unsafe call because of
 // `session`.
 bool forbids_unsafe_calls(const capture& session) noexcept {
-  if (session.mode == capture_mode::relaxed || session.is_invalidated) {
+  if (session.mode == capture_mode::relaxed) {
     return false;
   }
   const bool is_own = session.owner == std::this_thread::get_id();
@@ -118,7 +118,6 @@ driver::result begin_capture(const stream_ptr& target, capture_mode mode) {
   capture_table& table = process().captures;
   const std::lock_guard lock{table.mutex};
   if (target->membership().session != nullptr) {
-    invalidate(*target->membership().session);
     return driver::illegal_state;
   }
   auto session = std::make_shared<capture>();
@@ -143,11 +142,10 @@ driver::result end_capture(const stream_ptr& target, std::shared_ptr<graph_plan>
     invalidate(*session);
     return driver::stream_capture_unmatched;
   }
-  if (session->mode != capture_mode::relaxed && session->owner != std::this_thread::get_id()) {
-    return driver::stream_capture_wrong_thread;
-  }
   driver::result result = driver::success;
-  if (session->is_invalidated) {
+  if (session->mode != capture_mode::relaxed && session->owner != std::this_thread::get_id()) {
+    result = driver::stream_capture_wrong_thread;
+  } else if (session->is_invalidated) {
     result = driver::stream_capture_invalidated;
   } else if (!is_joined(*session)) {
     result = driver::stream_capture_unjoined;
@@ -184,11 +182,25 @@ void invalidate_capture(const stream_ptr& target) noexcept {
   }
 }
 
-void invalidate_capture_of(const event_record& record) noexcept {
+void abandon_capture(const stream_ptr& target) noexcept {
   const std::lock_guard lock{process().captures.mutex};
-  if (record.session != nullptr) {
-    invalidate(*record.session);
+  const std::shared_ptr<capture> session = target->membership().session;
+  if (session == nullptr) {
+    return;
   }
+  invalidate(*session);
+  if (session->origin == target.get()) {
+    dissolve(session);
+  }
+}
+
+driver::result refuse_captured_event(const event_record& record) noexcept {
+  const std::lock_guard lock{process().captures.mutex};
+  if (record.session->is_ended) {
+    return driver::invalid_value;
+  }
+  invalidate(*record.session);
+  return driver::captured_event;
 }
 
 event_record_ptr capture_record(const stream_ptr& target) {
@@ -208,7 +220,7 @@ driver::result capture_join(const stream_ptr& target, const event_record& record
   const std::shared_ptr<capture>& session = record.session;
   const std::shared_ptr<capture> own = target->membership().session;
   if (session->is_ended) {
-    return driver::captured_event;
+    return driver::invalid_value;
   }
   if (own != nullptr && own != session) {
     invalidate(*own);

@@ -47,8 +47,12 @@ struct capture_membership {
 /// Breaks the capture that `target` takes part in, if any.
 void invalidate_capture(const stream_ptr& target) noexcept;
 
-/// Breaks the capture that `record` belongs to, if it still runs.
-void invalidate_capture_of(const event_record& record) noexcept;
+/// For a stream that is destroyed: breaks its capture, and ends it if the stream began it.
+void abandon_capture(const stream_ptr& target) noexcept;
+
+/// What asking for the state of an event in a graph is answered with. Breaks the capture if it
+/// still runs.
+[[nodiscard]] driver::result refuse_captured_event(const event_record& record) noexcept;
 
 /// An event record in a captured stream: a place in the graph. Null when the stream is not
 /// captured.

@@ -2,6 +2,7 @@
 #include "graph.hpp"
 
 #include "driver_abi.hpp"
+#include "event.hpp"
 #include "queue_item.hpp"
 #include "stream.hpp"
 #include "stream_state.hpp"
@@ -10,7 +11,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace spark_comm::host {
@@ -72,22 +75,40 @@ class graph_run {
   std::vector<std::size_t> open_;
 };
 
-}  // namespace
-
+// Every node runs after those that it depends on; independent nodes take turns on one thread.
 task run_graph(std::shared_ptr<const graph_plan> plan) {
   graph_run run{*plan};
   co_await until([&run] { return run.advance(); });
 }
 
-driver::result submit_graph(const stream_ptr& target,
-                            const std::shared_ptr<const graph_plan>& plan) {
+queue_item make_run(const std::shared_ptr<const graph_plan>& plan) {
   const bool may_block =
       std::any_of(plan->nodes.begin(), plan->nodes.end(), [](const graph_node& node) {
         return node.work.kind == item_kind::blocking;
       });
-  return submit(target,
-                {.make = [plan] { return run_graph(plan); },
-                 .kind = may_block ? item_kind::blocking : item_kind::brief});
+  return {.make = [plan] { return run_graph(plan); },
+          .kind = may_block ? item_kind::blocking : item_kind::brief};
+}
+
+}  // namespace
+
+driver::result executable::launch(const stream_ptr& target) {
+  queue_item run = make_run(plan_);
+  if (is_capturing(target)) {
+    return submit(target, std::move(run));
+  }
+  const std::lock_guard lock{mutex_};
+  if (latest_ != nullptr) {
+    const driver::result ordered = wait_in_stream(target, latest_);
+    if (ordered != driver::success) {
+      return ordered;
+    }
+  }
+  auto record = std::make_shared<event_record>();
+  record->origin = target;
+  record->position = target->push(std::move(run));
+  latest_ = std::move(record);
+  return driver::success;
 }
 
 }  // namespace spark_comm::host

@@ -10,9 +10,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 namespace spark_comm::host {
+
+struct event_record;
 
 /// One piece of captured work.
 struct graph_node {
@@ -28,16 +32,25 @@ struct graph_plan {
   std::vector<std::shared_ptr<void>> retained;
 };
 
-/// Runs every node after those that it depends on. Independent nodes take turns on one thread.
-[[nodiscard]] task run_graph(std::shared_ptr<const graph_plan> plan);
-
-/// Enqueues one run of the graph.
-[[nodiscard]] driver::result submit_graph(const stream_ptr& target,
-                                          const std::shared_ptr<const graph_plan>& plan);
-
-/// A CUgraph or CUgraphExec.
+/// A CUgraph.
 struct graph {
   std::shared_ptr<const graph_plan> plan;
+};
+
+/// A CUgraphExec.
+/// Threads: any.
+class executable {
+ public:
+  explicit executable(std::shared_ptr<const graph_plan> plan) : plan_(std::move(plan)) {}
+
+  /// Enqueues one run, behind the stream's work and behind the launch before, wherever that was.
+  /// In a captured stream it becomes a node.
+  [[nodiscard]] driver::result launch(const stream_ptr& target);
+
+ private:
+  std::shared_ptr<const graph_plan> plan_;
+  std::mutex mutex_;
+  std::shared_ptr<event_record> latest_;
 };
 
 }  // namespace spark_comm::host

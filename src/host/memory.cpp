@@ -36,6 +36,9 @@ std::uintptr_t number(const void* address) noexcept {
 }
 
 bool fits_into_machine(std::size_t bytes) noexcept {
+  if (bytes > SIZE_MAX / 2) {
+    return false;
+  }
   const memory_figures figures = read_memory_figures();
   return figures.total_bytes == 0 || bytes <= figures.available_bytes;
 }
@@ -49,6 +52,9 @@ std::vector<std::pair<stream_ptr, std::uint64_t>> unfinished_work() {
     }
   };
   process().streams.for_each(note);
+  for (const stream_ptr& each : process().closing.alive()) {
+    note(each);
+  }
   for (const auto& entry : process().devices) {
     note(entry->default_stream);
   }

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace spark_comm::host {
@@ -27,6 +28,34 @@ struct capture_table {
   std::vector<std::shared_ptr<capture>> active;
   /// How many of `active` are not relaxed; zero lets unsafe calls pass without the lock.
   std::atomic<int> strict = 0;
+};
+
+/// Streams that were destroyed while they had work.
+class closed_streams {
+ public:
+  void add(const stream_ptr& closed) {
+    const std::lock_guard lock{mutex_};
+    streams_.emplace_back(closed);
+  }
+
+  /// Those that still live; some may have become idle.
+  [[nodiscard]] std::vector<stream_ptr> alive() {
+    const std::lock_guard lock{mutex_};
+    std::vector<stream_ptr> found;
+    std::erase_if(streams_, [&found](const std::weak_ptr<stream>& each) {
+      stream_ptr living = each.lock();
+      if (living == nullptr) {
+        return true;
+      }
+      found.push_back(std::move(living));
+      return false;
+    });
+    return found;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<stream>> streams_;
 };
 
 struct process_state {
@@ -44,9 +73,10 @@ struct process_state {
   capture_table captures;
 
   handle_registry<stream> streams{0x51};
+  closed_streams closing;
   handle_registry<event> events{0x52};
   handle_registry<graph> graphs{0x53};
-  handle_registry<graph> executables{0x54};
+  handle_registry<executable> executables{0x54};
   handle_registry<module> modules{0x55};
   handle_registry<kernel> kernels{0x56};
 };

@@ -26,13 +26,13 @@ std::uint64_t stream::push(queue_item item) {
   std::uint64_t position = 0;
   {
     const std::lock_guard lock{queue_mutex_};
+    if (!has_worker_) {
+      start_worker();
+    }
     queue_.push_back(std::move(item));
     // Sequentially consistent, as worker_sleeps_ below: either the worker sees the item before it
     // goes to sleep, or it is seen sleeping here and woken.
     position = submitted_.fetch_add(1, std::memory_order_seq_cst) + 1;
-    if (!has_worker_) {
-      start_worker();
-    }
   }
   if (worker_sleeps_.load(std::memory_order_seq_cst)) {
     worker_wake_.notify();

@@ -85,13 +85,24 @@ class stream : public std::enable_shared_from_this<stream> {
     task work;
   };
 
+  // Since when the worker had nothing to do, and who did the work before.
+  struct worker_rest {
+    std::chrono::steady_clock::time_point since;
+    bool after_others;
+  };
+
   bool start_next(drive_mode mode) noexcept;
   void start_worker();
   void run_worker() noexcept;
   bool worker_may_end() noexcept;
-  void worker_idles(std::uint32_t seen, std::chrono::steady_clock::time_point active) noexcept;
+  void worker_rests(std::uint32_t seen, const worker_rest& rest) noexcept;
 
   [[nodiscard]] bool is_idle() const noexcept { return completed() == submitted(); }
+
+  // Sequentially consistent: see wait.
+  [[nodiscard]] bool may_rest() const noexcept {
+    return is_idle() || synchronizers_.load(std::memory_order_seq_cst) > 0;
+  }
 
   const int device_;
   const unsigned int flags_;

@@ -28,8 +28,6 @@ using clock = std::chrono::steady_clock;
 constexpr std::chrono::nanoseconds linger_span = std::chrono::milliseconds{5};
 // A nap right after work of its own: more is likely to come.
 constexpr std::chrono::nanoseconds attentive_nap = std::chrono::microseconds{50};
-// A look at the process's exit flag while others drive.
-constexpr std::chrono::nanoseconds bystander_nap = std::chrono::milliseconds{100};
 
 }  // namespace
 
@@ -57,17 +55,18 @@ bool stream::worker_may_end() noexcept {
   return true;
 }
 
-// Idle: naps that grow from the last activity on, then sleeps.
-void stream::worker_idles(std::uint32_t seen, clock::time_point active) noexcept {
-  const auto idle_for = clock::now() - active;
-  if (idle_for < linger_span) {
-    worker_wake_.wait(seen,
-                      std::clamp<std::chrono::nanoseconds>(idle_for, attentive_nap, longest_nap));
+// Nothing to do, or others do it: naps, then sleeps. Naps are short after work of its own, because
+// more is likely to come, and long when others do the work.
+void stream::worker_rests(std::uint32_t seen, const worker_rest& rest) noexcept {
+  const std::chrono::nanoseconds rested = clock::now() - rest.since;
+  if (rested < linger_span) {
+    worker_wake_.wait(
+        seen, rest.after_others ? longest_nap : std::clamp(rested, attentive_nap, longest_nap));
     return;
   }
-  // Sequentially consistent with push, see there.
+  // Sequentially consistent with push, see there. A synchronizer that leaves work behind notifies.
   worker_sleeps_.store(true, std::memory_order_seq_cst);
-  if (is_idle()) {
+  if (may_rest()) {
     worker_wake_.wait(seen);
   }
   worker_sleeps_.store(false, std::memory_order_seq_cst);
@@ -76,34 +75,31 @@ void stream::worker_idles(std::uint32_t seen, clock::time_point active) noexcept
 void stream::run_worker() noexcept {
   prctl(PR_SET_TIMERSLACK, 1UL);  // naps of 50 us would become 100 us
   process_state& state = process();
-  clock::time_point active = clock::now();
-  backoff patience{active};
+  worker_rest rest{.since = clock::now(), .after_others = false};
+  backoff patience{rest.since};
   std::uint64_t before = completed();
   // Acquire: nothing depends on it but the decision itself.
   while (!state.is_exiting.load(std::memory_order_acquire)) {
     const std::uint32_t seen = worker_wake_.epoch();
     const std::uint32_t progress_seen = state.progress.epoch();
-    if (is_idle()) {
+    if (completed() != before) {
+      before = completed();
+      rest = {.since = clock::now(), .after_others = true};
+      patience.reset(rest.since);
+    }
+    if (may_rest()) {
       if (worker_may_end()) {
         return;
       }
-      if (completed() != before) {
-        before = completed();
-        active = clock::now();
-      }
-      worker_idles(seen, active);
+      worker_rests(seen, rest);
       patience.reset();
-      continue;
-    }
-    if (synchronizers_.load(std::memory_order_seq_cst) > 0) {
-      worker_wake_.wait(seen, bystander_nap);
       continue;
     }
     const drive_result result = drive(submitted(), drive_mode::full);
     if (completed() != before) {
       before = completed();
-      active = clock::now();
-      patience.reset(active);
+      rest = {.since = clock::now(), .after_others = false};
+      patience.reset(rest.since);
     }
     if (result != drive_result::reached) {
       patience.pause(state.progress, progress_seen);
