@@ -52,67 +52,75 @@ TEST(rank_processes, report_failures_signals_and_hangs) {
 }
 
 TEST(nccl_init, joins_threads_of_one_process) {
-  const nccl_id id = make_id();
-  run_rank_threads(4, [&](int rank) {
-    joined_rank me{4, id, rank};
-    expect_sum(me);
+  run_alone([] {
+    const nccl_id id = make_id();
+    run_rank_threads(4, [&](int rank) {
+      joined_rank me{4, id, rank};
+      expect_sum(me);
+    });
   });
 }
 
 TEST(nccl_init, joins_all_ranks_from_one_thread_in_a_group) {
-  const rank_device device;
-  const nccl_id id = make_id();
-  std::array<nccl_comm, 3> comms{};
-  std::array<cuda::abi::stream, 3> streams{};
-  EXPECT_EQ(ncclGroupStart(), 0);
-  for (int rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(ncclCommInitRank(&comms[static_cast<std::size_t>(rank)], 3, id, rank), 0);
-  }
-  EXPECT_EQ(ncclGroupEnd(), 0);
-  std::array<int, 3> values{1, 2, 4};
-  EXPECT_EQ(ncclGroupStart(), 0);
-  for (std::size_t rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(cuStreamCreate(&streams[rank], 1), 0);
-    EXPECT_EQ(ncclAllReduce(&values[rank], &values[rank], 1, 2, 0, comms[rank], streams[rank]), 0);
-  }
-  EXPECT_EQ(ncclGroupEnd(), 0);
-  for (std::size_t rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(cuStreamSynchronize(streams[rank]), 0);
-    EXPECT_EQ(values[rank], 7);
-    EXPECT_EQ(ncclCommDestroy(comms[rank]), 0);
-    EXPECT_EQ(cuStreamDestroy_v2(streams[rank]), 0);
-  }
+  run_alone([] {
+    const rank_device device;
+    const nccl_id id = make_id();
+    std::array<nccl_comm, 3> comms{};
+    std::array<cuda::abi::stream, 3> streams{};
+    EXPECT_EQ(ncclGroupStart(), 0);
+    for (int rank = 0; rank < 3; ++rank) {
+      EXPECT_EQ(ncclCommInitRank(&comms[static_cast<std::size_t>(rank)], 3, id, rank), 0);
+    }
+    EXPECT_EQ(ncclGroupEnd(), 0);
+    std::array<int, 3> values{1, 2, 4};
+    EXPECT_EQ(ncclGroupStart(), 0);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      EXPECT_EQ(cuStreamCreate(&streams[rank], 1), 0);
+      EXPECT_EQ(ncclAllReduce(&values[rank], &values[rank], 1, 2, 0, comms[rank], streams[rank]), 0);
+    }
+    EXPECT_EQ(ncclGroupEnd(), 0);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      EXPECT_EQ(cuStreamSynchronize(streams[rank]), 0);
+      EXPECT_EQ(values[rank], 7);
+      EXPECT_EQ(ncclCommDestroy(comms[rank]), 0);
+      EXPECT_EQ(cuStreamDestroy_v2(streams[rank]), 0);
+    }
+  });
 }
 
 TEST(nccl_init, makes_a_communicator_for_each_device) {
-  const rank_device device;
-  std::array<nccl_comm, 2> comms{};
-  const std::array<int, 2> devices{0, 1};
-  EXPECT_EQ(ncclCommInitAll(comms.data(), 2, devices.data()), 0);
-  int value = -1;
-  EXPECT_EQ(ncclCommCuDevice(comms[1], &value), 0);
-  EXPECT_EQ(value, 1);
-  EXPECT_EQ(ncclCommCount(comms[1], &value), 0);
-  EXPECT_EQ(value, 2);
-  EXPECT_EQ(ncclCommUserRank(comms[1], &value), 0);
-  EXPECT_EQ(value, 1);
-  EXPECT_EQ(ncclCommDestroy(comms[0]), 0);
-  EXPECT_EQ(ncclCommDestroy(comms[1]), 0);
-  const std::array<int, 2> twice{0, 0};
-  EXPECT_EQ(ncclCommInitAll(comms.data(), 2, twice.data()), nccl_results::invalid_usage);
+  run_alone([] {
+    const rank_device device;
+    std::array<nccl_comm, 2> comms{};
+    const std::array<int, 2> devices{0, 1};
+    EXPECT_EQ(ncclCommInitAll(comms.data(), 2, devices.data()), 0);
+    int value = -1;
+    EXPECT_EQ(ncclCommCuDevice(comms[1], &value), 0);
+    EXPECT_EQ(value, 1);
+    EXPECT_EQ(ncclCommCount(comms[1], &value), 0);
+    EXPECT_EQ(value, 2);
+    EXPECT_EQ(ncclCommUserRank(comms[1], &value), 0);
+    EXPECT_EQ(value, 1);
+    EXPECT_EQ(ncclCommDestroy(comms[0]), 0);
+    EXPECT_EQ(ncclCommDestroy(comms[1]), 0);
+    const std::array<int, 2> twice{0, 0};
+    EXPECT_EQ(ncclCommInitAll(comms.data(), 2, twice.data()), nccl_results::invalid_usage);
+  });
 }
 
 TEST(nccl_init, refuses_bad_arguments) {
-  const nccl_id id = make_id();
-  nccl_comm comm = nullptr;
-  EXPECT_EQ(ncclCommInitRank(nullptr, 1, id, 0), 4);
-  EXPECT_EQ(ncclCommInitRank(&comm, 0, id, 0), 4);
-  EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 2), 4);
-  EXPECT_EQ(ncclCommInitRank(&comm, 2, id, -1), 4);
-  EXPECT_EQ(ncclCommInitRank(&comm, 65, id, 0), 4);
-  EXPECT_EQ(ncclGetUniqueId(nullptr), 4);
-  EXPECT_EQ(ncclGetVersion(nullptr), 4);
-  EXPECT_EQ(comm, nullptr);
+  run_alone([] {
+    const nccl_id id = make_id();
+    nccl_comm comm = nullptr;
+    EXPECT_EQ(ncclCommInitRank(nullptr, 1, id, 0), 4);
+    EXPECT_EQ(ncclCommInitRank(&comm, 0, id, 0), 4);
+    EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 2), 4);
+    EXPECT_EQ(ncclCommInitRank(&comm, 2, id, -1), 4);
+    EXPECT_EQ(ncclCommInitRank(&comm, 65, id, 0), 4);
+    EXPECT_EQ(ncclGetUniqueId(nullptr), 4);
+    EXPECT_EQ(ncclGetVersion(nullptr), 4);
+    EXPECT_EQ(comm, nullptr);
+  });
 }
 
 TEST(nccl_init, says_what_is_wrong_with_an_id) {
@@ -163,15 +171,17 @@ TEST(nccl_init, tells_only_the_rank_with_another_world_size) { expect_disagreeme
 TEST(nccl_init, tells_only_the_second_rank_of_a_number) { expect_disagreement(2, 0); }
 
 TEST(nccl_init, ends_with_an_error_when_another_thread_aborts) {
-  const nccl_id id = make_id();
-  nccl_comm comm = nullptr;
-  std::atomic<int> code{-1};
-  std::thread waiting{[&] { code = ncclCommInitRank(&comm, 2, id, 0); }};
-  std::this_thread::sleep_for(50ms);
-  EXPECT_EQ(code, -1);
-  EXPECT_EQ(ncclCommAbort(std::atomic_ref{comm}.load()), 0);
-  waiting.join();
-  EXPECT_EQ(code, nccl_results::internal_error);
+  run_alone([] {
+    const nccl_id id = make_id();
+    nccl_comm comm = nullptr;
+    std::atomic<int> code{-1};
+    std::thread waiting{[&] { code = ncclCommInitRank(&comm, 2, id, 0); }};
+    std::this_thread::sleep_for(50ms);
+    EXPECT_EQ(code, -1);
+    EXPECT_EQ(ncclCommAbort(std::atomic_ref{comm}.load()), 0);
+    waiting.join();
+    EXPECT_EQ(code, nccl_results::internal_error);
+  });
 }
 
 TEST(nccl_split, makes_a_child_of_each_colour_in_order_of_keys) {
@@ -287,59 +297,67 @@ TEST(nccl_abort, works_after_a_peer_was_killed_which_nobody_reports) {
 }
 
 TEST(nccl_abort, of_several_in_a_group_does_not_wait_for_one_another) {
-  const rank_device device;
-  nccl_config config = non_blocking();
-  std::array<nccl_comm, 2> comms{};
-  EXPECT_EQ(ncclGroupStart(), 0);
-  for (nccl_comm& each : comms) {
-    EXPECT_EQ(ncclCommInitRankConfig(&each, 2, make_id(), 0, &config), 0);
-  }
-  EXPECT_EQ(ncclGroupEnd(), nccl_results::in_progress);
-  EXPECT_EQ(ncclGroupStart(), 0);
-  for (const nccl_comm each : comms) {
-    EXPECT_EQ(ncclCommAbort(each), 0);
-  }
-  EXPECT_EQ(ncclGroupEnd(), 0);
-  EXPECT_EQ(ncclCommAbort(comms[0]), 4);
+  run_alone([] {
+    const rank_device device;
+    nccl_config config = non_blocking();
+    std::array<nccl_comm, 2> comms{};
+    EXPECT_EQ(ncclGroupStart(), 0);
+    for (nccl_comm& each : comms) {
+      EXPECT_EQ(ncclCommInitRankConfig(&each, 2, make_id(), 0, &config), 0);
+    }
+    EXPECT_EQ(ncclGroupEnd(), nccl_results::in_progress);
+    EXPECT_EQ(ncclGroupStart(), 0);
+    for (const nccl_comm each : comms) {
+      EXPECT_EQ(ncclCommAbort(each), 0);
+    }
+    EXPECT_EQ(ncclGroupEnd(), 0);
+    EXPECT_EQ(ncclCommAbort(comms[0]), 4);
+  });
 }
 
 TEST(nccl_abort, waits_until_no_graph_holds_an_operation) {
-  const nccl_id id = make_id();
-  joined_rank me{1, id, 0};
-  int value = 1;
-  cuda::abi::graph graph = nullptr;
-  EXPECT_EQ(cuStreamBeginCapture_v2(me.stream(), cuda::abi::capture_mode::thread_local_mode), 0);
-  EXPECT_EQ(ncclAllReduce(&value, &value, 1, 2, 0, me.comm(), me.stream()), 0);
-  EXPECT_EQ(cuStreamEndCapture(me.stream(), &graph), 0);
-  std::atomic<bool> is_over{false};
-  std::thread aborting{[&, comm = me.release()] {
-    EXPECT_EQ(ncclCommAbort(comm), 0);
-    is_over = true;
-  }};
-  std::this_thread::sleep_for(50ms);
-  EXPECT_FALSE(is_over);
-  EXPECT_EQ(cuGraphDestroy(graph), 0);
-  aborting.join();
-  EXPECT_TRUE(is_over);
+  run_alone([] {
+    const nccl_id id = make_id();
+    joined_rank me{1, id, 0};
+    int value = 1;
+    cuda::abi::graph graph = nullptr;
+    EXPECT_EQ(cuStreamBeginCapture_v2(me.stream(), cuda::abi::capture_mode::thread_local_mode), 0);
+    EXPECT_EQ(ncclAllReduce(&value, &value, 1, 2, 0, me.comm(), me.stream()), 0);
+    EXPECT_EQ(cuStreamEndCapture(me.stream(), &graph), 0);
+    std::atomic<bool> is_over{false};
+    std::thread aborting{[&, comm = me.release()] {
+      EXPECT_EQ(ncclCommAbort(comm), 0);
+      is_over = true;
+    }};
+    std::this_thread::sleep_for(50ms);
+    EXPECT_FALSE(is_over);
+    EXPECT_EQ(cuGraphDestroy(graph), 0);
+    aborting.join();
+    EXPECT_TRUE(is_over);
+  });
 }
 
 TEST(nccl_destroy, refuses_a_second_time_and_leaks_the_group_depth) {
-  joined_rank me{1, make_id(), 0};
-  const nccl_comm comm = me.release();
-  EXPECT_EQ(ncclCommDestroy(comm), 0);
-  EXPECT_EQ(ncclGroupEnd(), 5);
-  EXPECT_EQ(ncclCommDestroy(comm), 4);
-  EXPECT_EQ(ncclGroupEnd(), 0);
-  EXPECT_EQ(ncclGroupEnd(), 5);
-  EXPECT_EQ(ncclCommDestroy(nullptr), 0);
-  EXPECT_EQ(ncclCommAbort(nullptr), 0);
-  EXPECT_EQ(ncclCommFinalize(nullptr), 0);
+  run_alone([] {
+    joined_rank me{1, make_id(), 0};
+    const nccl_comm comm = me.release();
+    EXPECT_EQ(ncclCommDestroy(comm), 0);
+    EXPECT_EQ(ncclGroupEnd(), 5);
+    EXPECT_EQ(ncclCommDestroy(comm), 4);
+    EXPECT_EQ(ncclGroupEnd(), 0);
+    EXPECT_EQ(ncclGroupEnd(), 5);
+    EXPECT_EQ(ncclCommDestroy(nullptr), 0);
+    EXPECT_EQ(ncclCommAbort(nullptr), 0);
+    EXPECT_EQ(ncclCommFinalize(nullptr), 0);
+  });
 }
 
 TEST(nccl_finalize, is_allowed_once) {
-  joined_rank me{1, make_id(), 0};
-  EXPECT_EQ(ncclCommFinalize(me.comm()), 0);
-  EXPECT_EQ(ncclCommFinalize(me.comm()), 4);
+  run_alone([] {
+    joined_rank me{1, make_id(), 0};
+    EXPECT_EQ(ncclCommFinalize(me.comm()), 0);
+    EXPECT_EQ(ncclCommFinalize(me.comm()), 4);
+  });
 }
 
 TEST(nccl_revoke, ends_what_runs_and_refuses_what_comes) {

@@ -21,10 +21,12 @@ int all_reduce_one(nccl_comm comm, int& value, cuda::abi::stream stream, int dty
 }
 
 TEST(nccl_group, refuses_an_end_without_a_start) {
-  EXPECT_EQ(ncclGroupEnd(), 5);
-  EXPECT_EQ(ncclGroupStart(), 0);
-  std::thread{[] { EXPECT_EQ(ncclGroupEnd(), 5); }}.join();
-  EXPECT_EQ(ncclGroupEnd(), 0);
+  run_alone([] {
+    EXPECT_EQ(ncclGroupEnd(), 5);
+    EXPECT_EQ(ncclGroupStart(), 0);
+    std::thread{[] { EXPECT_EQ(ncclGroupEnd(), 5); }}.join();
+    EXPECT_EQ(ncclGroupEnd(), 0);
+  });
 }
 
 TEST(nccl_group, launches_at_the_outermost_end) {
@@ -91,9 +93,11 @@ TEST(nccl_group, moves_messages_between_all_pairs_at_once) {
 }
 
 TEST(nccl_group, needs_both_halves_of_a_message_to_oneself) {
-  joined_rank me{1, make_id(), 0};
-  int value = 1;
-  EXPECT_EQ(ncclSend(&value, 1, 2, 0, me.comm(), me.stream()), 5);
+  run_alone([] {
+    joined_rank me{1, make_id(), 0};
+    int value = 1;
+    EXPECT_EQ(ncclSend(&value, 1, 2, 0, me.comm(), me.stream()), 5);
+  });
 }
 
 TEST(nccl_group, joins_its_streams) {
@@ -115,17 +119,19 @@ TEST(nccl_group, joins_its_streams) {
 }
 
 TEST(nccl_group, refuses_mixed_capture) {
-  joined_rank me{1, make_id(), 0};
-  const rank_device other;
-  int value = 1;
-  cuda::abi::graph graph = nullptr;
-  EXPECT_EQ(cuStreamBeginCapture_v2(other.stream(), cuda::abi::capture_mode::relaxed), 0);
-  EXPECT_EQ(ncclGroupStart(), 0);
-  EXPECT_EQ(all_reduce_one(me.comm(), value, me.stream()), 0);
-  EXPECT_EQ(all_reduce_one(me.comm(), value, other.stream()), 5);
-  EXPECT_EQ(ncclGroupEnd(), 5);
-  EXPECT_EQ(cuStreamEndCapture(other.stream(), &graph), 0);
-  EXPECT_EQ(cuGraphDestroy(graph), 0);
+  run_alone([] {
+    joined_rank me{1, make_id(), 0};
+    const rank_device other;
+    int value = 1;
+    cuda::abi::graph graph = nullptr;
+    EXPECT_EQ(cuStreamBeginCapture_v2(other.stream(), cuda::abi::capture_mode::relaxed), 0);
+    EXPECT_EQ(ncclGroupStart(), 0);
+    EXPECT_EQ(all_reduce_one(me.comm(), value, me.stream()), 0);
+    EXPECT_EQ(all_reduce_one(me.comm(), value, other.stream()), 5);
+    EXPECT_EQ(ncclGroupEnd(), 5);
+    EXPECT_EQ(cuStreamEndCapture(other.stream(), &graph), 0);
+    EXPECT_EQ(cuGraphDestroy(graph), 0);
+  });
 }
 
 TEST(nccl_graph, replays_collectives_in_order_with_eager_ones) {
@@ -189,16 +195,18 @@ TEST(nccl_collective_rules, drop_empty_ones_and_keep_empty_messages) {
 }
 
 TEST(nccl_collective_rules, refuse_bad_arguments) {
-  joined_rank me{1, make_id(), 0};
-  int value = 1;
-  EXPECT_EQ(ncclAllReduce(&value, &value, 1, 12, 0, me.comm(), me.stream()), 4);
-  EXPECT_EQ(ncclAllReduce(&value, &value, 1, -1, 0, me.comm(), me.stream()), 4);
-  EXPECT_EQ(ncclAllReduce(&value, &value, 1, 2, 5, me.comm(), me.stream()), 4);
-  EXPECT_EQ(ncclAllReduce(&value, &value, 1, 2, -1, me.comm(), me.stream()), 4);
-  EXPECT_EQ(ncclBroadcast(&value, &value, 1, 2, 1, me.comm(), me.stream()), 4);
-  EXPECT_EQ(ncclAllReduce(&value, &value, 1, 2, 0, nullptr, me.stream()), 4);
-  EXPECT_EQ(all_reduce_one(me.comm(), value, me.stream()), 0);
-  me.synchronize();
+  run_alone([] {
+    joined_rank me{1, make_id(), 0};
+    int value = 1;
+    EXPECT_EQ(ncclAllReduce(&value, &value, 1, 12, 0, me.comm(), me.stream()), 4);
+    EXPECT_EQ(ncclAllReduce(&value, &value, 1, -1, 0, me.comm(), me.stream()), 4);
+    EXPECT_EQ(ncclAllReduce(&value, &value, 1, 2, 5, me.comm(), me.stream()), 4);
+    EXPECT_EQ(ncclAllReduce(&value, &value, 1, 2, -1, me.comm(), me.stream()), 4);
+    EXPECT_EQ(ncclBroadcast(&value, &value, 1, 2, 1, me.comm(), me.stream()), 4);
+    EXPECT_EQ(ncclAllReduce(&value, &value, 1, 2, 0, nullptr, me.stream()), 4);
+    EXPECT_EQ(all_reduce_one(me.comm(), value, me.stream()), 0);
+    me.synchronize();
+  });
 }
 
 struct config_case {
@@ -211,14 +219,16 @@ struct config_case {
 class nccl_config_values : public testing::TestWithParam<config_case> {};
 
 TEST_P(nccl_config_values, are_checked) {
-  std::thread{[] {  // a thread whose group depth may leak
-    nccl_config config;
-    config.*GetParam().field = GetParam().value;
-    nccl_comm comm = nullptr;
-    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), GetParam().code);
-    EXPECT_EQ(ncclGroupEnd(), GetParam().code == 0 ? 5 : 0);
-    EXPECT_EQ(ncclCommDestroy(comm), 0);
-  }}.join();
+  run_alone([] {
+    std::thread{[] {  // a thread whose group depth may leak
+      nccl_config config;
+      config.*GetParam().field = GetParam().value;
+      nccl_comm comm = nullptr;
+      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), GetParam().code);
+      EXPECT_EQ(ncclGroupEnd(), GetParam().code == 0 ? 5 : 0);
+      EXPECT_EQ(ncclCommDestroy(comm), 0);
+    }}.join();
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -242,30 +252,32 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& param) { return param.param.name; });
 
 TEST(nccl_config_struct, is_known_by_its_magic_and_gated_by_its_version) {
-  std::thread{[] {
-    nccl_comm comm = nullptr;
-    nccl_config config;
-    config.magic = 0x4e43434c;
-    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 4);
-    config = {};
-    config.version = 21800;
-    config.cta_policy = 99;  // not there yet in 2.18
-    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 0);
-  }}.join();
-  std::thread{[] {
-    nccl_comm comm = nullptr;
-    nccl_config config;
-    config.size = 24;
-    config.min_ctas = 0;  // behind the end
-    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 0);
-    EXPECT_EQ(ncclCommDestroy(comm), 0);
-    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, nullptr), 0);
-    EXPECT_EQ(ncclCommDestroy(comm), 0);
-    config = {};
-    config.min_ctas = 4;
-    config.max_ctas = 2;
-    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 4);
-  }}.join();
+  run_alone([] {
+    std::thread{[] {
+      nccl_comm comm = nullptr;
+      nccl_config config;
+      config.magic = 0x4e43434c;
+      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 4);
+      config = {};
+      config.version = 21800;
+      config.cta_policy = 99;  // not there yet in 2.18
+      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 0);
+    }}.join();
+    std::thread{[] {
+      nccl_comm comm = nullptr;
+      nccl_config config;
+      config.size = 24;
+      config.min_ctas = 0;  // behind the end
+      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 0);
+      EXPECT_EQ(ncclCommDestroy(comm), 0);
+      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, nullptr), 0);
+      EXPECT_EQ(ncclCommDestroy(comm), 0);
+      config = {};
+      config.min_ctas = 4;
+      config.max_ctas = 2;
+      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 4);
+    }}.join();
+  });
 }
 
 // A non-blocking rank of a world of processes.
@@ -298,61 +310,69 @@ TEST(nccl_non_blocking, answers_in_progress_until_the_launch_is_done) {
 }
 
 TEST(nccl_non_blocking, keeps_the_refusal_of_a_call_that_came_too_early) {
-  std::thread{[] {
-    const rank_device device;
-    nccl_config config;
-    config.blocking = 0;
-    nccl_comm comm = nullptr;
-    EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, make_id(), 0, &config), nccl_results::in_progress);
-    EXPECT_EQ(settle(comm, 1s), nccl_results::in_progress);
-    int value = 1;
-    EXPECT_EQ(all_reduce_one(comm, value, device.stream()), 4);
-    int state = 0;
-    EXPECT_EQ(ncclCommGetAsyncError(comm, &state), 0);
-    EXPECT_EQ(state, 4);
-    EXPECT_EQ(ncclCommDestroy(comm), 4);
-    EXPECT_EQ(ncclGroupEnd(), 0);  // the leaked depth
-    EXPECT_EQ(ncclCommAbort(comm), 0);
-  }}.join();
+  run_alone([] {
+    std::thread{[] {
+      const rank_device device;
+      nccl_config config;
+      config.blocking = 0;
+      nccl_comm comm = nullptr;
+      EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, make_id(), 0, &config), nccl_results::in_progress);
+      EXPECT_EQ(settle(comm, 1s), nccl_results::in_progress);
+      int value = 1;
+      EXPECT_EQ(all_reduce_one(comm, value, device.stream()), 4);
+      int state = 0;
+      EXPECT_EQ(ncclCommGetAsyncError(comm, &state), 0);
+      EXPECT_EQ(state, 4);
+      EXPECT_EQ(ncclCommDestroy(comm), 4);
+      EXPECT_EQ(ncclGroupEnd(), 0);  // the leaked depth
+      EXPECT_EQ(ncclCommAbort(comm), 0);
+    }}.join();
+  });
 }
 
 TEST(nccl_non_blocking, keeps_an_argument_error) {
-  non_blocking_rank me{1, make_id(), 0};
-  int value = 1;
-  EXPECT_EQ(all_reduce_one(me.comm, value, me.stream(), 77), 4);
-  EXPECT_EQ(settle(me.comm), 4);
-  EXPECT_EQ(all_reduce_one(me.comm, value, me.stream()), 4);
-  EXPECT_EQ(ncclCommAbort(me.comm), 0);
+  run_alone([] {
+    non_blocking_rank me{1, make_id(), 0};
+    int value = 1;
+    EXPECT_EQ(all_reduce_one(me.comm, value, me.stream(), 77), 4);
+    EXPECT_EQ(settle(me.comm), 4);
+    EXPECT_EQ(all_reduce_one(me.comm, value, me.stream()), 4);
+    EXPECT_EQ(ncclCommAbort(me.comm), 0);
+  });
 }
 
 TEST(nccl_non_blocking, does_not_mix_with_blocking) {
-  non_blocking_rank me{1, make_id(), 0};
-  joined_rank other{1, make_id(), 0};
-  int value = 1;
-  EXPECT_EQ(ncclGroupStart(), 0);
-  EXPECT_EQ(all_reduce_one(other.comm(), value, me.stream()), 0);
-  EXPECT_EQ(all_reduce_one(me.comm, value, me.stream()), 4);
-  EXPECT_EQ(ncclGroupEnd(), 4);
-  EXPECT_EQ(ncclCommAbort(me.comm), 0);
+  run_alone([] {
+    non_blocking_rank me{1, make_id(), 0};
+    joined_rank other{1, make_id(), 0};
+    int value = 1;
+    EXPECT_EQ(ncclGroupStart(), 0);
+    EXPECT_EQ(all_reduce_one(other.comm(), value, me.stream()), 0);
+    EXPECT_EQ(all_reduce_one(me.comm, value, me.stream()), 4);
+    EXPECT_EQ(ncclGroupEnd(), 4);
+    EXPECT_EQ(ncclCommAbort(me.comm), 0);
+  });
 }
 
 TEST(nccl_registration, counts_ranges_and_knows_its_handles) {
-  joined_rank me{1, make_id(), 0};
-  std::vector<char> memory(8192);
-  void* whole = nullptr;
-  void* again = nullptr;
-  void* part = nullptr;
-  EXPECT_EQ(ncclCommRegister(me.comm(), memory.data(), 8192, &whole), 0);
-  EXPECT_EQ(ncclCommRegister(me.comm(), memory.data(), 8192, &again), 0);
-  EXPECT_EQ(ncclCommRegister(me.comm(), memory.data() + 100, 100, &part), 0);
-  EXPECT_EQ(whole, again);
-  EXPECT_EQ(whole, part);
-  EXPECT_EQ(ncclCommDeregister(me.comm(), whole), 0);
-  EXPECT_EQ(ncclCommDeregister(me.comm(), again), 0);
-  EXPECT_EQ(ncclCommDeregister(me.comm(), part), 0);
-  EXPECT_EQ(ncclCommDeregister(me.comm(), whole), 5);
-  EXPECT_EQ(ncclCommDeregister(me.comm(), nullptr), 0);
-  EXPECT_EQ(ncclCommRegister(nullptr, memory.data(), 1, &whole), 4);
+  run_alone([] {
+    joined_rank me{1, make_id(), 0};
+    std::vector<char> memory(8192);
+    void* whole = nullptr;
+    void* again = nullptr;
+    void* part = nullptr;
+    EXPECT_EQ(ncclCommRegister(me.comm(), memory.data(), 8192, &whole), 0);
+    EXPECT_EQ(ncclCommRegister(me.comm(), memory.data(), 8192, &again), 0);
+    EXPECT_EQ(ncclCommRegister(me.comm(), memory.data() + 100, 100, &part), 0);
+    EXPECT_EQ(whole, again);
+    EXPECT_EQ(whole, part);
+    EXPECT_EQ(ncclCommDeregister(me.comm(), whole), 0);
+    EXPECT_EQ(ncclCommDeregister(me.comm(), again), 0);
+    EXPECT_EQ(ncclCommDeregister(me.comm(), part), 0);
+    EXPECT_EQ(ncclCommDeregister(me.comm(), whole), 5);
+    EXPECT_EQ(ncclCommDeregister(me.comm(), nullptr), 0);
+    EXPECT_EQ(ncclCommRegister(nullptr, memory.data(), 1, &whole), 4);
+  });
 }
 
 TEST(nccl_window, needs_an_aligned_start_and_the_runtimes_memory) {
@@ -383,15 +403,17 @@ TEST(nccl_window, needs_an_aligned_start_and_the_runtimes_memory) {
 }
 
 TEST(nccl_texts, are_there_for_every_code) {
-  EXPECT_STREQ(ncclGetErrorString(0), "no error");
-  EXPECT_STREQ(ncclGetErrorString(7), "NCCL operation in progress");
-  EXPECT_STREQ(ncclGetErrorString(99), "unknown result code");
-  EXPECT_STREQ(ncclGetErrorString(-1), "unknown result code");
-  int version = 0;
-  EXPECT_EQ(ncclGetVersion(&version), 0);
-  EXPECT_EQ(version, 22809);
-  EXPECT_EQ(ncclGroupEnd(), 5);
-  EXPECT_STREQ(ncclGetLastError(nullptr), "ncclGroupEnd: not in a group call.");
+  run_alone([] {
+    EXPECT_STREQ(ncclGetErrorString(0), "no error");
+    EXPECT_STREQ(ncclGetErrorString(7), "NCCL operation in progress");
+    EXPECT_STREQ(ncclGetErrorString(99), "unknown result code");
+    EXPECT_STREQ(ncclGetErrorString(-1), "unknown result code");
+    int version = 0;
+    EXPECT_EQ(ncclGetVersion(&version), 0);
+    EXPECT_EQ(version, 22809);
+    EXPECT_EQ(ncclGroupEnd(), 5);
+    EXPECT_STREQ(ncclGetLastError(nullptr), "ncclGroupEnd: not in a group call.");
+  });
 }
 
 }  // namespace
