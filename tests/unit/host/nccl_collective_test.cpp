@@ -110,7 +110,8 @@ struct round_buffers {
 
 template <typename T>
 T reduced_sample(const joined_rank& me, reduce_op op, std::size_t index) {
-  std::vector<T> values;
+  thread_local std::vector<T> values;
+  values.clear();
   for (int rank = 0; rank < me.ranks(); ++rank) {
     values.push_back(sample<T>(rank, index));
   }
@@ -279,23 +280,31 @@ void every_type(joined_rank& me) {
 // Around the sizes of slots, parts and channels, where pieces begin and end.
 void every_boundary(joined_rank& me) {
   constexpr std::size_t slot = std::size_t{128} * 1024 / sizeof(float);
-  for (const std::size_t edge : {slot / 4, slot / 2, slot, 9 * slot}) {
+  const std::size_t part = slot / static_cast<std::size_t>(me.ranks());
+  const int root = 3 % me.ranks();
+  for (const std::size_t edge : {part, slot / 4, slot / 2, slot}) {
     for (const std::size_t count : {edge - 1, edge, edge + 1}) {
-      const shape s{.count = count, .where = placement::in_place, .shift = 1, .root = 3};
-      shape rooted = s;
-      rooted.root %= me.ranks();
-      all_reduce_round<float>(me, rooted);
-      reduce_scatter_round<float>(me, rooted);
-      moving_rounds<float>(me, rooted);
+      const shape s{.count = count, .where = placement::in_place, .shift = 1, .root = root};
+      all_reduce_round<float>(me, s);
+      broadcast_round<float>(me, s);
+      if (edge < slot / 2) {
+        reduce_scatter_round<float>(me, s);
+        moving_rounds<float>(me, s);
+      }
     }
   }
+  // More pieces than a ring has slots.
+  const shape longest{.count = 9 * slot + 1, .shift = 1, .root = root};
+  all_reduce_round<float>(me, longest);
+  broadcast_round<float>(me, longest);
+  ring_round<float>(me, longest);
 }
 
 // Sizes from one element to a few slots, the same on all ranks, without a pause in between.
 void random_sizes(joined_rank& me) {
   std::mt19937 random{20};  // NOLINT(cert-msc51-cpp): the same on all ranks
   for (int round = 0; round < 200; ++round) {
-    const std::size_t count = 1 + random() % (std::size_t{1} << (1 + random() % 17));
+    const std::size_t count = 1 + random() % (std::size_t{1} << (1 + random() % 14));
     shape s{.dtype = data_type::bfloat16,
             .count = count,
             .where = random() % 2 == 0 ? placement::in_place : placement::out_of_place,

@@ -11,7 +11,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace spark_comm::nccl {
@@ -83,6 +85,12 @@ inline nccl_id make_id() {
   nccl_id id{};
   EXPECT_EQ(ncclGetUniqueId(&id), nccl_results::success);
   return id;
+}
+
+/// Runs a body in a process of its own: a process that has used the runtime cannot fork ranks any
+/// more, and a thread's leaked group depth ends with it.
+inline void run_alone(const std::function<void()>& body) {
+  expect_all_succeeded(run_rank_processes(1, [&](int) { body(); }));
 }
 
 /// A device context and a stream, as a rank has them before it joins.
