@@ -34,9 +34,6 @@
 namespace spark_comm::detail {
 namespace {
 
-// What ranks tell each other over the session once they have met.
-constexpr std::array<std::byte, 1> leaving_message = {std::byte{'L'}};
-
 void validate(const world& place, const join_options& options) {
   if (place.world_size < 1) {
     throw error{errc::invalid_argument,
@@ -52,6 +49,7 @@ void validate(const world& place, const join_options& options) {
       options.abort_deadline <= duration::zero()) {
     throw error{errc::invalid_argument, "deadlines must be longer than zero"};
   }
+  options.supervise.validate();
   nccl::validate(options.nccl);
 }
 
@@ -85,11 +83,10 @@ communicator_core::communicator_core(runtime loaded, world place, join_options o
       options_(std::move(options)),
       device_(open_device(loaded_, place_, options_)),
       can_reduce_fp8_(reduces_fp8(loaded_, device_)),
-      work_(device_),
-      has_left_(static_cast<std::size_t>(place_.world_size), false) {}
+      events_(device_, in_flight_table::default_capacity) {}
 
 communicator_core::~communicator_core() {
-  leave_session();  // its thread calls back into this object
+  end_supervision(flight_end::aborted);  // its thread calls back into this object
 }
 
 error_context communicator_core::context() const {
@@ -147,19 +144,53 @@ nccl::abi::unique_id communicator_core::share_id(const deadline& until) {
   return id;
 }
 
+watchdog_hooks communicator_core::make_hooks() {
+  return {.on_failure =
+              [this](const watch_verdict& verdict) { fail(to_error(verdict, context())); },
+          .native_health = [this, native = native_]() -> std::optional<native_failure> {
+            if (gate_.enter_as_poller() != call_gate::entry::entered) {
+              return std::nullopt;  // the join or an issuer is inside and sees for itself
+            }
+            const gate_pass pass{gate_};
+            const nccl::abi::result code = native->async_error();
+            if (code == nccl::abi::results::success) {
+              return std::nullopt;
+            }
+            return native_failure{.code = nccl::errc_of(code),
+                                  .native = loaded_.library().describe(
+                                      code, "ncclCommGetAsyncError"),
+                                  .operation = std::nullopt};
+          },
+          .on_thread_start =
+              [this] {
+                // The thread is the watchdog's own: nobody else's current device is changed. Its
+                // questions must not break a capture that a thread of the program has going.
+                const cuda::api& call = loaded_.driver().table();
+                loaded_.driver().check(call.cuCtxSetCurrent(device_.context()), "cuCtxSetCurrent");
+                auto mode = cuda::abi::capture_mode::relaxed;
+                loaded_.driver().check(call.cuThreadExchangeStreamCaptureMode(&mode),
+                                       "cuThreadExchangeStreamCaptureMode");
+              }};
+}
+
 void communicator_core::connect(const deadline& until) {
-  auto session = rendezvous::session::meet(
-      place_, introduce(), until, {.on_listening = options_.on_listening, .log = loaded_.log()});
-  {
-    const std::scoped_lock lock{life_mutex_};
-    session_ = std::move(session);
-    native_ = std::make_shared<native_communicator>(loaded_.library(), device_);
-  }
+  session_ = rendezvous::session::meet(
+      place_, introduce(), until,
+      {.on_listening = options_.on_listening, .log = loaded_.log()});
+  native_ = std::make_shared<native_communicator>(loaded_.library(), device_);
   const native_setup setup{.id = share_id(until),
                            .rank = place_.rank,
                            .world_size = place_.world_size,
                            .options = options_.nccl};
-  session_->start(*this);
+  supervisor_ = std::make_unique<supervisor>(
+      flight_identity{.name = options_.name,
+                      .rank = place_.rank,
+                      .world_size = place_.world_size,
+                      .generation = static_cast<std::uint32_t>(generation_)},
+      session_.get(), options_.supervise, make_hooks(), loaded_.log());
+  supervisor_->start();
+  enter();
+  const gate_pass pass{gate_};
   native_->connect(setup, until, [this] {
     // A peer that died, or an abort from another thread, has moved the state away.
     if (status_.state() != communicator_state::joining) {
@@ -182,11 +213,11 @@ void communicator_core::join(const deadline& until) {
     around.operation = "join";
     around.deadline = until.span();
     const error full = failure.with_context(around);
-    fail(full);
+    fail_and_announce(full);
     gate_.close();
     end_join();
-    leave_session();
     abort_native();
+    end_supervision(flight_end::broken);
     throw full;
   }
   end_join();
@@ -203,7 +234,8 @@ void communicator_core::wait_for_work(const deadline& until) {
     {
       enter();
       const gate_pass pass{gate_};
-      if (work_.poll() == progress::done) {
+      require_operable();
+      if (events_.poll_all() == progress::done) {
         return;
       }
     }
@@ -215,38 +247,36 @@ void communicator_core::wait_for_work(const deadline& until) {
   }
 }
 
+void communicator_core::tear_down(const deadline& until) {
+  wait_for_work(until);
+  gate_.close();
+  supervisor_->say_farewell();
+  // Its work is over, but destroying it waits for the peers, who may never come.
+  bounded_call destroy{[native = native_, until] { native->destroy(until); }};
+  if (destroy.wait(until) == wait_result::timed_out) {
+    throw error{errc::timed_out, "the peers did not close in time", {.deadline = until.span()}};
+  }
+}
+
 void communicator_core::close(duration limit) {
   if (!status_.require(communicator_action::close, context())) {
     return;
   }
-  const deadline until = deadline::after(limit);
-  const bool was_ready = status_.state() == communicator_state::ready;
-  try {
-    if (!is_alone() && was_ready) {
-      wait_for_work(until);
-      for (int peer = 0; peer < place_.world_size; ++peer) {
-        if (peer != place_.rank) {
-          session_->send(peer, leaving_message);
-        }
-      }
-      // Destroying one whose work is over waits for the peers, who may never come.
-      auto native = native_;
-      bounded_call teardown{[native, until] { native->destroy(until); }};
-      if (teardown.wait(until) == wait_result::timed_out) {
-        throw error{errc::timed_out, "the peers did not close in time", {.deadline = limit}};
-      }
+  const bool is_whole = status_.state() == communicator_state::ready && !is_alone();
+  if (is_whole) {
+    try {
+      tear_down(deadline::after(limit));
+    } catch (const error& failure) {
+      error_context around = context();
+      around.operation = "close";
+      around.sequence = sequence();
+      abort();
+      throw failure.with_context(around);
     }
-  } catch (const error& failure) {
-    error_context around = context();
-    around.operation = "close";
-    abort();
-    throw failure.with_context(around);
-  }
-  if (!was_ready) {
-    abort_native();
   }
   gate_.close();
-  leave_session();
+  abort_native();  // does nothing after an orderly end
+  end_supervision(is_whole ? flight_end::closed : flight_end::broken);
   status_.apply(communicator_event::closed);
 }
 
@@ -258,11 +288,18 @@ void communicator_core::abort() noexcept {
   {
     const std::scoped_lock lock{life_mutex_};
     if (is_joining_) {
-      return;  // the join owns session and native communicator; it sees the state and cleans up
+      return;  // the join owns everything still; it sees the state and cleans up
     }
   }
-  leave_session();
+  if (supervisor_ != nullptr) {
+    supervisor_->announce_failure({.code = errc::aborted,
+                                   .origin = place_.rank,
+                                   .sequence = sequence(),
+                                   .text = "this rank aborted its communicator",
+                                   .peers = {}});
+  }
   abort_native();
+  end_supervision(flight_end::aborted);
 }
 
 void communicator_core::abort_native() noexcept {
@@ -297,30 +334,29 @@ void communicator_core::abort_native() noexcept {
   }
 }
 
-void communicator_core::leave_session() noexcept {
-  std::unique_ptr<rendezvous::session> session;
-  {
-    const std::scoped_lock lock{life_mutex_};
-    session = std::move(session_);
-  }
-  if (session != nullptr) {
-    session->stop();
+void communicator_core::end_supervision(flight_end how) noexcept {
+  if (supervisor_ != nullptr) {
+    supervisor_->stop(how);
+  } else if (session_ != nullptr) {
+    session_->stop();
   }
 }
 
-void communicator_core::on_message(int peer, std::span<const std::byte> message) noexcept {
-  if (std::ranges::equal(message, leaving_message)) {
-    has_left_[static_cast<std::size_t>(peer)] = true;
-  }
-}
-
-void communicator_core::on_closed(int peer, const std::string& reason) noexcept {
-  if (has_left_[static_cast<std::size_t>(peer)]) {
+void communicator_core::fail_and_announce(const error& cause) noexcept {
+  fail(cause);
+  if (supervisor_ == nullptr) {
     return;
   }
-  error_context around = context();
-  around.peers = {peer};
-  fail(error{errc::peer_lost, "the connection to a peer is gone: " + reason, around});
+  try {
+    supervisor_->announce_failure({.code = cause.kind(),
+                                   .origin = place_.rank,
+                                   .sequence = cause.context().sequence,
+                                   .text = cause.message(),
+                                   .peers = {cause.context().peers.begin(),
+                                             cause.context().peers.end()}});
+  } catch (const std::exception& failure) {
+    loaded_.log().report(failure, "while telling the peers of a failure");
+  }
 }
 
 }  // namespace spark_comm::detail

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <spark_comm/comm/detail/call_gate.hpp>
+#include <spark_comm/comm/detail/completion_events.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
-#include <spark_comm/comm/detail/work_tracker.hpp>
 #include <spark_comm/comm/operation.hpp>
 #include <spark_comm/comm/options.hpp>
 #include <spark_comm/comm/runtime.hpp>
@@ -16,21 +16,25 @@
 #include <spark_comm/rendezvous/session.hpp>
 #include <spark_comm/rendezvous/world.hpp>
 #include <spark_comm/supervise/communicator_state.hpp>
+#include <spark_comm/supervise/supervisor.hpp>
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace spark_comm::detail {
 
+/// An operation between its record and the end of its launch.
+struct followed_operation {
+  std::uint64_t flight_index = 0;
+  time_point submitted_at;
+  std::optional<std::uint64_t> events;  ///< Its pair in `completion_events`; none while captured.
+};
+
 /// Shared between the communicator object and the threads that join, watch and end it.
-class communicator_core : public std::enable_shared_from_this<communicator_core>,
-                          private rendezvous::session_listener {
+class communicator_core : public std::enable_shared_from_this<communicator_core> {
  public:
   /// Checks the arguments and opens the device; nothing is started.
   communicator_core(runtime loaded, world place, join_options options);
@@ -38,7 +42,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   communicator_core& operator=(const communicator_core&) = delete;
   communicator_core(communicator_core&&) = delete;
   communicator_core& operator=(communicator_core&&) = delete;
-  ~communicator_core() override;
+  ~communicator_core();
 
   // Identity.
   [[nodiscard]] const runtime& loaded() const noexcept { return loaded_; }
@@ -82,28 +86,31 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
 
   void abort() noexcept;
 
-  // Launching; see submission.cpp and group.cpp.
+  // Launching; see launch.cpp.
   /// Lets the calling thread issue operations. Throws invalid_usage or aborted.
   void enter();
 
   void leave() noexcept { gate_.leave(); }
 
-  /// The native calls of `operations`, in order. The caller has entered, and opened a native group
-  /// when there is more than one. Takes a sequence number for each.
-  [[nodiscard]] launch_result launch(std::span<const operation> operations) noexcept;
-
-  /// Turns a failed launch into the error to throw, and breaks the communicator where it has to.
-  [[nodiscard]] error launch_failure(const launch_result& result, const operation& op);
-
-  /// Remembers what has to be over before the communicator can be closed.
-  void mark_work(const operation& op);
-
-  /// Waits until the native communicator has launched what it was given; for libraries that were
-  /// told by their environment to make every communicator non-blocking.
-  void settle_launch(const operation& op);
-
   /// Throws invalid_argument when the operation's stream belongs to another device.
   void require_own_stream(const operation& op) const;
+
+  /// Numbers the operation, writes it down, and in the strict check waits for the others to agree.
+  /// Before the launch; the caller has entered. Throws: mismatch, timed_out (broken).
+  [[nodiscard]] followed_operation prepare(operation& op);
+
+  /// The native calls of `op`.
+  [[nodiscard]] launch_result launch(const operation& op) const noexcept;
+
+  /// After the launch: waits until NCCL has launched what it was given, for libraries that were told
+  /// by their environment to make every communicator non-blocking; then has the operation watched.
+  void follow(const operation& op, const followed_operation& followed);
+
+  /// Turns a failed launch into the error to throw, and breaks the communicator.
+  [[nodiscard]] error launch_failure(const launch_result& result, const operation& op);
+
+  /// Breaks the communicator and tells the peers.
+  void fail_and_announce(const error& cause) noexcept;
 
   /// A stream of the communicator's own, made at the first use.
   [[nodiscard]] const cuda::stream& own_stream();
@@ -112,16 +119,18 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   [[nodiscard]] void* barrier_element();
 
  private:
-  void on_message(int peer, std::span<const std::byte> message) noexcept override;
-  void on_closed(int peer, const std::string& reason) noexcept override;
-
   [[nodiscard]] rendezvous::hello introduce() const;
   [[nodiscard]] nccl::abi::unique_id share_id(const deadline& until);
+  [[nodiscard]] watchdog_hooks make_hooks();
   void connect(const deadline& until);
   void end_join() noexcept;
   void wait_for_work(const deadline& until);
+  void tear_down(const deadline& until);
   void abort_native() noexcept;
-  void leave_session() noexcept;
+  void end_supervision(flight_end how) noexcept;
+  [[nodiscard]] bool is_captured(cuda::stream_ref stream) const;
+  void settle_launch(const operation& op);
+  void require_agreement(const operation& op);
 
   runtime loaded_;
   world place_;
@@ -134,16 +143,19 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   std::uint64_t generation_ = 1;
 
   call_gate gate_;
-  work_tracker work_;
+  completion_events events_;
   std::optional<cuda::stream> own_stream_;
   std::optional<cuda::device_buffer> barrier_memory_;
 
-  std::mutex life_mutex_;  // the next three are made by the join and taken by whoever ends it
+  std::mutex life_mutex_;  // guards the next two: made by the join, taken by whoever ends it
   bool is_joining_ = true;
   std::shared_ptr<native_communicator> native_;
-  std::unique_ptr<rendezvous::session> session_;
   nccl::abi::comm working_ = nullptr;  // native_->working(), for the launches; set before `ready`
-  std::vector<bool> has_left_;         // peers that closed in order; the session's thread only
+
+  // Made by the join and kept to the end: a thread that comes late out of a native call may still
+  // use them after an abort. Stopped before that.
+  std::unique_ptr<rendezvous::session> session_;
+  std::unique_ptr<supervisor> supervisor_;
 };
 
 }  // namespace spark_comm::detail

@@ -42,29 +42,88 @@ void communicator_core::enter() {
   }
 }
 
-launch_result communicator_core::launch(std::span<const operation> operations) noexcept {
-  for (const operation& op : operations) {
-    const launch_result result = op.launch(loaded_.library().table(), working_, op);
-    if (result.code != results::success && result.code != results::in_progress) {
-      return result;
-    }
-    // Only this thread, inside the gate, writes it; others read it for messages.
-    sequence_.store(sequence_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+followed_operation communicator_core::prepare(operation& op) {
+  const time_point now = steady_time().now();
+  op.record.sequence = sequence() + 1;
+  op.record.generation = static_cast<std::uint32_t>(generation_);
+  op.record.stream = reinterpret_cast<std::uintptr_t>(op.stream);
+  const cuda::stream_ref stream{op.stream};
+  if (is_captured(stream)) {
+    op.record.set(operation_flag::captured);
   }
-  return {};
+  followed_operation followed{.flight_index = supervisor_->note_submission(op.record, now),
+                              .submitted_at = now,
+                              .events = std::nullopt};
+  // Only this thread, inside the gate, writes it; others read it for messages.
+  sequence_.store(op.record.sequence, std::memory_order_relaxed);
+  if (options_.supervise.check == mismatch_check::strict &&
+      options_.supervise.enabled == supervision::on) {
+    require_agreement(op);
+  }
+  if (options_.supervise.enabled == supervision::on &&
+      !op.record.has(operation_flag::captured)) {
+    followed.events = events_.begin(stream);
+  }
+  return followed;
+}
+
+launch_result communicator_core::launch(const operation& op) const noexcept {
+  const launch_result result = op.launch(loaded_.library().table(), working_, op);
+  return result.code == results::in_progress ? launch_result{} : result;
+}
+
+void communicator_core::follow(const operation& op, const followed_operation& followed) {
+  settle_launch(op);
+  if (!followed.events) {
+    return;
+  }
+  events_.end(*followed.events, cuda::stream_ref{op.stream});
+  const duration limit = op.deadline.value_or(options_.operation_deadline);
+  if (!supervisor_->follow({.record = op.record,
+                            .flight_index = followed.flight_index,
+                            .submitted_at = followed.submitted_at,
+                            .limits = {.queued = limit, .running = limit},
+                            .probe = events_.probe(*followed.events)})) {
+    events_.put_back(*followed.events);
+  }
+}
+
+void communicator_core::require_agreement(const operation& op) {
+  const deadline until = deadline::after(op.deadline.value_or(options_.operation_deadline));
+  const agreement answer = supervisor_->agree(op.record, until);
+  if (answer == agreement::agreed) {
+    return;
+  }
+  error_context around = context();
+  around.operation = name_of(op.record.kind);
+  around.sequence = op.record.sequence;
+  around.deadline = until.span();
+  std::string text = answer == agreement::timed_out
+                         ? "another rank has not issued this operation"
+                         : "another rank issued another operation, failed or is gone";
+  for (const peer_observation& peer : supervisor_->peers()) {
+    if (peer.parted) {
+      around.peers.push_back(peer.rank);
+      text = describe(*peer.parted, peer.rank);
+    }
+  }
+  const error failure{answer == agreement::timed_out ? errc::timed_out : errc::mismatch, text,
+                      around};
+  fail_and_announce(failure);
+  throw failure;
 }
 
 error communicator_core::launch_failure(const launch_result& result, const operation& op) {
   error_context around = context();
   around.operation = name_of(op.record.kind);
-  around.sequence = sequence() + 1;
+  around.sequence = op.record.sequence;
   around.count_elements = op.record.count_elements;
   around.dtype = op.record.dtype;
   const error failure =
       loaded_.library().to_error(result.code, result.function).with_context(around);
-  if (failure.kind() != errc::invalid_argument) {
-    fail(failure);
-  }
+  // An invalid argument, too: what could be checked was checked before, and the other ranks may
+  // have launched their half by now.
+  fail_and_announce(failure);
   return failure;
 }
 
@@ -79,13 +138,16 @@ void communicator_core::settle_launch(const operation& op) {
     native_->settle(working_, until, [this] { require_operable(); });
   } catch (const error& failure) {
     const error full = failure.with_context(context());
-    fail(full);
+    fail_and_announce(full);
     throw full;
   }
 }
 
-void communicator_core::mark_work(const operation& op) {
-  work_.mark(cuda::stream_ref{op.stream});
+bool communicator_core::is_captured(cuda::stream_ref stream) const {
+  const cuda::driver& driver = loaded_.driver();
+  auto status = cuda::abi::capture_status::none;
+  driver.check(driver.table().cuStreamIsCapturing(stream.get(), &status), "cuStreamIsCapturing");
+  return status != cuda::abi::capture_status::none;
 }
 
 void communicator_core::require_own_stream(const operation& op) const {
