@@ -5,6 +5,7 @@
 
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/progress.hpp>
+#include <spark_comm/cuda/abi.hpp>
 #include <spark_comm/cuda/device.hpp>
 #include <spark_comm/cuda/event.hpp>
 #include <spark_comm/cuda/memory.hpp>
@@ -291,17 +292,20 @@ TEST_P(device_memory, is_aligned_for_any_element) {
   }
 }
 
-TEST_P(device_memory, comes_back_when_buffers_go) {
-  constexpr std::size_t large = std::size_t{64} << 20U;
-  const auto free_before = device_.memory().free_bytes;
+TEST_P(device_memory, goes_with_its_buffer) {
+  const device_scope scope{device_};
+  abi::device_ptr address = 0;
+  abi::device_ptr base = 0;
+  std::size_t bytes = 0;
   {
-    const auto memory = device_buffer::allocate(device_, large);
-    EXPECT_LE(device_.memory().free_bytes + large / 2, free_before);
+    const auto memory = device_buffer::allocate(device_, some_bytes);
+    address = reinterpret_cast<std::uintptr_t>(memory.address());
+    driver_.check(driver_.table().cuMemGetAddressRange_v2(&base, &bytes, address),
+                  "cuMemGetAddressRange_v2");
+    EXPECT_EQ(base, address);
+    EXPECT_GE(bytes, some_bytes);
   }
-  for (int i = 0; i < 64; ++i) {
-    static_cast<void>(device_buffer::allocate(device_, large));
-  }
-  EXPECT_GE(device_.memory().free_bytes + large, free_before);
+  EXPECT_NE(driver_.table().cuMemGetAddressRange_v2(&base, &bytes, address), abi::results::success);
 }
 
 TEST_P(device_memory, copies_go_in_every_direction) {
