@@ -34,7 +34,7 @@ void barrier(communicator& comm, duration limit) {
     around.sequence = core.sequence();
     around.deadline = limit;
     const error failure{errc::timed_out, "not every rank has come to the barrier", around};
-    core.fail(failure);
+    core.fail_and_announce(failure);
     throw failure;
   }
 }

@@ -26,7 +26,6 @@ void group_context::collect(communicator_core& core, const operation& op) {
     part = batches_.end() - 1;
   }
   part->operations.push_back(op);
-  part->operations.back().record.set(operation_flag::in_group);
 }
 
 void group_context::commit() {

@@ -95,7 +95,10 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   /// Throws invalid_argument when the operation's stream belongs to another device.
   void require_own_stream(const operation& op) const;
 
-  /// Numbers the operation, writes it down, and in the strict check waits for the others to agree.
+  /// Numbers the operation and writes it down.
+  followed_operation note(operation& op);
+
+  /// As `note`; then, in the strict check, waits for the others to agree.
   /// Before the launch; the caller has entered. Throws: mismatch, timed_out (broken).
   [[nodiscard]] followed_operation prepare(operation& op);
 

@@ -42,27 +42,29 @@ void communicator_core::enter() {
   }
 }
 
-followed_operation communicator_core::prepare(operation& op) {
+followed_operation communicator_core::note(operation& op) {
   const time_point now = steady_time().now();
   op.record.sequence = sequence() + 1;
   op.record.generation = static_cast<std::uint32_t>(generation_);
   op.record.stream = reinterpret_cast<std::uintptr_t>(op.stream);
-  const cuda::stream_ref stream{op.stream};
-  if (is_captured(stream)) {
+  if (is_captured(cuda::stream_ref{op.stream})) {
     op.record.set(operation_flag::captured);
   }
-  followed_operation followed{.flight_index = supervisor_->note_submission(op.record, now),
-                              .submitted_at = now,
-                              .events = std::nullopt};
+  const std::uint64_t index = supervisor_->note_submission(op.record, now);
   // Only this thread, inside the gate, writes it; others read it for messages.
   sequence_.store(op.record.sequence, std::memory_order_relaxed);
+  return {.flight_index = index, .submitted_at = now, .events = std::nullopt};
+}
+
+followed_operation communicator_core::prepare(operation& op) {
+  followed_operation followed = note(op);
   if (options_.supervise.check == mismatch_check::strict &&
       options_.supervise.enabled == supervision::on) {
     require_agreement(op);
   }
   if (options_.supervise.enabled == supervision::on &&
       !op.record.has(operation_flag::captured)) {
-    followed.events = events_.begin(stream);
+    followed.events = events_.begin(cuda::stream_ref{op.stream});
   }
   return followed;
 }
