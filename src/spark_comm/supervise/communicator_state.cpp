@@ -34,11 +34,9 @@ std::optional<state> after_rejoining(state from) noexcept {
   switch (from) {
     case state::ready:  // the others may have lost somebody that this rank has not missed yet
     case state::broken:
-    case state::aborted:
-      return state::joining;
+    case state::aborted: return state::joining;
     case state::joining:
-    case state::closed:
-      return std::nullopt;
+    case state::closed:  return std::nullopt;
   }
   return std::nullopt;
 }
@@ -47,48 +45,33 @@ std::optional<state> after_rejoining(state from) noexcept {
 
 std::string_view name_of(communicator_state state) noexcept {
   switch (state) {
-    case communicator_state::joining:
-      return "joining";
-    case communicator_state::ready:
-      return "ready";
-    case communicator_state::broken:
-      return "broken";
-    case communicator_state::aborted:
-      return "aborted";
-    case communicator_state::closed:
-      return "closed";
+    case communicator_state::joining: return "joining";
+    case communicator_state::ready:   return "ready";
+    case communicator_state::broken:  return "broken";
+    case communicator_state::aborted: return "aborted";
+    case communicator_state::closed:  return "closed";
   }
   return "unknown";
 }
 
 std::string_view name_of(communicator_event event) noexcept {
   switch (event) {
-    case communicator_event::joined:
-      return "joined";
-    case communicator_event::failed:
-      return "failed";
-    case communicator_event::aborted:
-      return "aborted";
-    case communicator_event::closed:
-      return "closed";
-    case communicator_event::rejoining:
-      return "rejoining";
+    case communicator_event::joined:    return "joined";
+    case communicator_event::failed:    return "failed";
+    case communicator_event::aborted:   return "aborted";
+    case communicator_event::closed:    return "closed";
+    case communicator_event::rejoining: return "rejoining";
   }
   return "unknown";
 }
 
 std::string_view name_of(communicator_action action) noexcept {
   switch (action) {
-    case communicator_action::query:
-      return "query";
-    case communicator_action::operate:
-      return "operate";
-    case communicator_action::abort:
-      return "abort";
-    case communicator_action::close:
-      return "close";
-    case communicator_action::reconnect:
-      return "reconnect";
+    case communicator_action::query:     return "query";
+    case communicator_action::operate:   return "operate";
+    case communicator_action::abort:     return "abort";
+    case communicator_action::close:     return "close";
+    case communicator_action::reconnect: return "reconnect";
   }
   return "unknown";
 }
@@ -96,33 +79,24 @@ std::string_view name_of(communicator_action action) noexcept {
 std::optional<communicator_state> next_state(communicator_state from,
                                              communicator_event happened) noexcept {
   switch (happened) {
-    case event::joined:
-      return after_joined(from);
-    case event::failed:
-      return after_failed(from);
-    case event::aborted:
-      return after_aborted(from);
-    case event::closed:
-      return state::closed;
-    case event::rejoining:
-      return after_rejoining(from);
+    case event::joined:    return after_joined(from);
+    case event::failed:    return after_failed(from);
+    case event::aborted:   return after_aborted(from);
+    case event::closed:    return state::closed;
+    case event::rejoining: return after_rejoining(from);
   }
   return std::nullopt;
 }
 
 permission permission_for(communicator_state in, communicator_action wanted) noexcept {
   switch (wanted) {
-    case action::query:
-      return permission::allowed;
-    case action::operate:
-      return in == state::ready ? permission::allowed : permission::refused;
+    case action::query:   return permission::allowed;
+    case action::operate: return in == state::ready ? permission::allowed : permission::refused;
     case action::abort:
       return in == state::aborted || in == state::closed ? permission::no_effect
                                                          : permission::allowed;
-    case action::close:
-      return in == state::closed ? permission::no_effect : permission::allowed;
-    case action::reconnect:
-      return after_rejoining(in) ? permission::allowed : permission::refused;
+    case action::close:     return in == state::closed ? permission::no_effect : permission::allowed;
+    case action::reconnect: return after_rejoining(in) ? permission::allowed : permission::refused;
   }
   return permission::refused;
 }
@@ -161,12 +135,9 @@ std::shared_ptr<const error> communicator_status::first_error() const noexcept {
 bool communicator_status::require(communicator_action wanted, const error_context& context) const {
   const communicator_state in = state();
   switch (permission_for(in, wanted)) {
-    case permission::allowed:
-      return true;
-    case permission::no_effect:
-      return false;
-    case permission::refused:
-      break;
+    case permission::allowed:   return true;
+    case permission::no_effect: return false;
+    case permission::refused:   break;
   }
   const auto first = first_error();
   if (in == communicator_state::broken && first) {

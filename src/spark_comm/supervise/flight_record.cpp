@@ -123,14 +123,10 @@ void store_tagged(std::uint64_t* entry,
 
 std::string_view name_of(flight_stage stage) noexcept {
   switch (stage) {
-    case flight_stage::submitted:
-      return "submitted";
-    case flight_stage::started:
-      return "started";
-    case flight_stage::completed:
-      return "completed";
-    case flight_stage::failed:
-      return "failed";
+    case flight_stage::submitted: return "submitted";
+    case flight_stage::started:   return "started";
+    case flight_stage::completed: return "completed";
+    case flight_stage::failed:    return "failed";
   }
   return "unknown";
 }

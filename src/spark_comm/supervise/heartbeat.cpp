@@ -171,19 +171,12 @@ history_reply get_reply(wire_reader& in) {
 /// The type on the wire is the place in the variant.
 lifeline_message get_body(wire_reader& in, std::uint8_t type) {
   switch (type) {
-    case 0:
-      return get_heartbeat(in);
-    case 1:
-      return get_failure(in);
-    case 2:
-      return get_request(in);
-    case 3:
-      return get_reply(in);
-    case 4:
-      return farewell{};
-    default:
-      in.require(false);
-      return farewell{};
+    case 0:  return get_heartbeat(in);
+    case 1:  return get_failure(in);
+    case 2:  return get_request(in);
+    case 3:  return get_reply(in);
+    case 4:  return farewell{};
+    default: in.require(false); return farewell{};
   }
 }
 

@@ -14,50 +14,31 @@
 namespace spark_comm {
 namespace {
 
-/// Both lanes around a common ordinal.
-class pair_of_lanes {
- public:
-  pair_of_lanes(const signature_lane& mine, const lane_report& theirs) noexcept
-      : mine_(&mine), theirs_(&theirs) {}
-
-  [[nodiscard]] std::optional<operation_record> mine(std::uint64_t ordinal) const noexcept {
-    return mine_->find(ordinal);
+/// From what a peer reported.
+std::optional<operation_record> find(const lane_report& theirs, std::uint64_t ordinal) {
+  const std::uint64_t base = theirs.base_ordinal();
+  if (ordinal <= base || ordinal > theirs.submitted) {
+    return std::nullopt;
   }
+  return theirs.tail[ordinal - base - 1];
+}
 
-  [[nodiscard]] std::optional<operation_record> theirs(std::uint64_t ordinal) const noexcept {
-    const std::uint64_t base = theirs_->base_ordinal();
-    if (ordinal <= base || ordinal > theirs_->submitted) {
-      return std::nullopt;
-    }
-    return theirs_->tail[ordinal - base - 1];
+/// The peer's, after `ordinal`; none outside of what it shows.
+std::optional<std::uint64_t> signature_after(const lane_report& theirs, std::uint64_t ordinal) {
+  const std::uint64_t base = theirs.base_ordinal();
+  if (ordinal < base || ordinal > theirs.submitted) {
+    return std::nullopt;
   }
-
-  [[nodiscard]] bool is_peer_shorter() const noexcept {
-    return theirs_->submitted < mine_->submitted();
+  std::uint64_t signature = theirs.base_signature;
+  for (std::size_t each = 0; each < ordinal - base; ++each) {
+    signature = fold(signature, theirs.tail[each]);
   }
-
-  /// Theirs, after `ordinal`; none outside of what they show.
-  [[nodiscard]] std::optional<std::uint64_t> their_signature(std::uint64_t ordinal) const noexcept {
-    const std::uint64_t base = theirs_->base_ordinal();
-    if (ordinal < base || ordinal > theirs_->submitted) {
-      return std::nullopt;
-    }
-    std::uint64_t signature = theirs_->base_signature;
-    for (std::size_t each = 0; each < ordinal - base; ++each) {
-      signature = fold(signature, theirs_->tail[each]);
-    }
-    return signature;
-  }
-
- private:
-  const signature_lane* mine_;
-  const lane_report* theirs_;
-};
+  return signature;
+}
 
 /// Does `skipping` from `at` on do what `other` does one further? At least one comparison must be
 /// possible and none may fail.
-template <typename First, typename Second>
-bool is_one_behind(const First& skipping, const Second& other, std::uint64_t at) {
+bool is_one_behind(const lane_lookup& skipping, const lane_lookup& other, std::uint64_t at) {
   constexpr std::uint64_t window = 4;
   std::uint64_t compared = 0;
   for (std::uint64_t each = at; each < at + window; ++each) {
@@ -81,9 +62,8 @@ bool agree(const std::optional<operation_record>& mine,
 
 /// The kind of a difference at `at`, seen with what comes next: a lane that is shifted, or two
 /// neighbours changed over, explain more than a single changed operation does.
-mismatch_kind explain(const pair_of_lanes& both, std::uint64_t at, mismatch_kind plain) {
-  const auto mine = [&](std::uint64_t ordinal) { return both.mine(ordinal); };
-  const auto theirs = [&](std::uint64_t ordinal) { return both.theirs(ordinal); };
+mismatch_kind explain(const lane_pair& both, std::uint64_t at, mismatch_kind plain) {
+  const auto& [mine, theirs, is_peer_shorter] = both;
   const bool peer_did_mine_next = agree(mine(at), theirs(at + 1));
   const bool i_did_theirs_next = agree(mine(at + 1), theirs(at));
   const bool goes_on_equal =
@@ -96,7 +76,7 @@ mismatch_kind explain(const pair_of_lanes& both, std::uint64_t at, mismatch_kind
   if (peer_may_have_skipped && i_may_have_skipped) {
     // Two operations in turn look the same shifted either way; the shorter lane is the one that
     // lacks.
-    return both.is_peer_shorter() ? mismatch_kind::skipped_by_peer : mismatch_kind::skipped_here;
+    return is_peer_shorter ? mismatch_kind::skipped_by_peer : mismatch_kind::skipped_here;
   }
   if (peer_may_have_skipped) {
     return mismatch_kind::skipped_by_peer;
@@ -107,8 +87,16 @@ mismatch_kind explain(const pair_of_lanes& both, std::uint64_t at, mismatch_kind
   return plain;
 }
 
-/// The first difference in `(from, to]`, if both sides show it.
-std::optional<divergence> locate(const pair_of_lanes& both, std::uint64_t from, std::uint64_t to) {
+lane_relation relation_of(std::uint64_t mine, std::uint64_t theirs) noexcept {
+  if (mine == theirs) {
+    return lane_relation::level;
+  }
+  return theirs < mine ? lane_relation::peer_behind : lane_relation::peer_ahead;
+}
+
+}  // namespace
+
+std::optional<divergence> locate(const lane_pair& both, std::uint64_t from, std::uint64_t to) {
   for (std::uint64_t ordinal = from + 1; ordinal <= to; ++ordinal) {
     const auto mine = both.mine(ordinal);
     const auto theirs = both.theirs(ordinal);
@@ -125,29 +113,14 @@ std::optional<divergence> locate(const pair_of_lanes& both, std::uint64_t from, 
   return std::nullopt;
 }
 
-lane_relation relation_of(std::uint64_t mine, std::uint64_t theirs) noexcept {
-  if (mine == theirs) {
-    return lane_relation::level;
-  }
-  return theirs < mine ? lane_relation::peer_behind : lane_relation::peer_ahead;
-}
-
-}  // namespace
-
 std::string_view name_of(lane_relation relation) noexcept {
   switch (relation) {
-    case lane_relation::level:
-      return "level";
-    case lane_relation::peer_behind:
-      return "peer behind";
-    case lane_relation::peer_ahead:
-      return "peer ahead";
-    case lane_relation::unknown:
-      return "unknown";
-    case lane_relation::parted:
-      return "parted";
-    case lane_relation::parted_somewhere:
-      return "parted somewhere";
+    case lane_relation::level:            return "level";
+    case lane_relation::peer_behind:      return "peer behind";
+    case lane_relation::peer_ahead:       return "peer ahead";
+    case lane_relation::unknown:          return "unknown";
+    case lane_relation::parted:           return "parted";
+    case lane_relation::parted_somewhere: return "parted somewhere";
   }
   return "unknown";
 }
@@ -193,9 +166,8 @@ lane_report report_of(const signature_lane& lane, std::size_t tail_length) {
 lane_verdict compare(const signature_lane& mine, const lane_report& theirs, std::uint64_t matched) {
   const std::uint64_t my_end = mine.submitted();
   const std::uint64_t common = std::min(my_end, theirs.submitted);
-  const pair_of_lanes both{mine, theirs};
   const auto my_signature = mine.signature_after(common);
-  const auto their_signature = both.their_signature(common);
+  const auto their_signature = signature_after(theirs, common);
   if (!my_signature || !their_signature) {
     return {.relation = lane_relation::unknown, .matched = matched, .found = std::nullopt};
   }
@@ -208,6 +180,9 @@ lane_verdict compare(const signature_lane& mine, const lane_report& theirs, std:
   const auto my_base = mine.signature_after(base);
   const bool base_agrees = base <= matched || (my_base && *my_base == theirs.base_signature);
   if (base_agrees) {
+    const lane_pair both{.mine = [&](std::uint64_t ordinal) { return mine.find(ordinal); },
+                         .theirs = [&](std::uint64_t ordinal) { return find(theirs, ordinal); },
+                         .is_peer_shorter = theirs.submitted < my_end};
     if (auto found = locate(both, std::max(base, std::min(matched, common)), common)) {
       return {.relation = lane_relation::parted, .matched = found->ordinal - 1, .found = found};
     }

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,22 @@ struct lane_verdict {
   std::uint64_t matched = 0;        ///< Operations known to agree.
   std::optional<divergence> found;  ///< For `parted`.
 };
+
+/// An operation by its ordinal; none outside of what is known.
+using lane_lookup = std::function<std::optional<operation_record>(std::uint64_t ordinal)>;
+
+/// Two lanes that must match, as far as they are known.
+struct lane_pair {
+  lane_lookup mine;
+  lane_lookup theirs;
+  bool is_peer_shorter = false;  ///< The peer has issued fewer.
+};
+
+/// The first difference in `(from, to]`, explained by what comes after it; none when there is none,
+/// or when a side lacks an operation before it.
+[[nodiscard]] SPARK_COMM_API std::optional<divergence> locate(const lane_pair& both,
+                                                              std::uint64_t from,
+                                                              std::uint64_t to);
 
 /// Compares. `matched` is what earlier verdicts found to agree.
 [[nodiscard]] SPARK_COMM_API lane_verdict compare(const signature_lane& mine,

@@ -37,15 +37,12 @@ bool has_progressed(const lane_verdict& verdict,
                     const lane_report& theirs,
                     std::uint64_t matched) noexcept {
   switch (verdict.relation) {
-    case lane_relation::parted:
-      return true;
+    case lane_relation::parted:           return true;
     case lane_relation::unknown:
-    case lane_relation::parted_somewhere:
-      return false;
+    case lane_relation::parted_somewhere: return false;
     case lane_relation::level:
     case lane_relation::peer_behind:
-    case lane_relation::peer_ahead:
-      return theirs.submitted > matched;
+    case lane_relation::peer_ahead:       return theirs.submitted > matched;
   }
   return false;
 }

@@ -9,48 +9,30 @@ namespace spark_comm {
 
 std::string_view name_of(operation_kind kind) noexcept {
   switch (kind) {
-    case operation_kind::all_reduce:
-      return "all_reduce";
-    case operation_kind::reduce:
-      return "reduce";
-    case operation_kind::broadcast:
-      return "broadcast";
-    case operation_kind::all_gather:
-      return "all_gather";
-    case operation_kind::reduce_scatter:
-      return "reduce_scatter";
-    case operation_kind::send:
-      return "send";
-    case operation_kind::recv:
-      return "recv";
-    case operation_kind::all_to_all:
-      return "all_to_all";
-    case operation_kind::barrier:
-      return "barrier";
-    case operation_kind::group:
-      return "group";
-    case operation_kind::all_reduce_rms_norm:
-      return "all_reduce_rms_norm";
+    case operation_kind::all_reduce:          return "all_reduce";
+    case operation_kind::reduce:              return "reduce";
+    case operation_kind::broadcast:           return "broadcast";
+    case operation_kind::all_gather:          return "all_gather";
+    case operation_kind::reduce_scatter:      return "reduce_scatter";
+    case operation_kind::send:                return "send";
+    case operation_kind::recv:                return "recv";
+    case operation_kind::all_to_all:          return "all_to_all";
+    case operation_kind::barrier:             return "barrier";
+    case operation_kind::group:               return "group";
+    case operation_kind::all_reduce_rms_norm: return "all_reduce_rms_norm";
   }
   return "unknown";
 }
 
 std::string_view name_of(path_kind path) noexcept {
   switch (path) {
-    case path_kind::nccl:
-      return "nccl";
-    case path_kind::exchange:
-      return "exchange";
-    case path_kind::exchange_fused:
-      return "exchange_fused";
-    case path_kind::one_shot:
-      return "one_shot";
-    case path_kind::two_shot:
-      return "two_shot";
-    case path_kind::one_shot_fused:
-      return "one_shot_fused";
-    case path_kind::local:
-      return "local";
+    case path_kind::nccl:           return "nccl";
+    case path_kind::exchange:       return "exchange";
+    case path_kind::exchange_fused: return "exchange_fused";
+    case path_kind::one_shot:       return "one_shot";
+    case path_kind::two_shot:       return "two_shot";
+    case path_kind::one_shot_fused: return "one_shot_fused";
+    case path_kind::local:          return "local";
   }
   return "unknown";
 }
@@ -60,16 +42,14 @@ bool is_reducing(operation_kind kind) noexcept {
     case operation_kind::all_reduce:
     case operation_kind::reduce:
     case operation_kind::reduce_scatter:
-    case operation_kind::all_reduce_rms_norm:
-      return true;
+    case operation_kind::all_reduce_rms_norm: return true;
     case operation_kind::broadcast:
     case operation_kind::all_gather:
     case operation_kind::send:
     case operation_kind::recv:
     case operation_kind::all_to_all:
     case operation_kind::barrier:
-    case operation_kind::group:
-      return false;
+    case operation_kind::group:               return false;
   }
   return false;
 }
@@ -81,7 +61,8 @@ bool is_rooted(operation_kind kind) noexcept {
 std::string describe(const operation_record& record) {
   std::string text = fmt::format("{} #{}", name_of(record.kind), record.sequence);
   if (record.kind == operation_kind::group) {
-    return text + fmt::format(" of {} collective{}", record.count_elements,
+    return text + fmt::format(" of {} collective{}",
+                              record.count_elements,
                               record.count_elements == 1 ? "" : "s");
   }
   if (record.kind == operation_kind::barrier) {

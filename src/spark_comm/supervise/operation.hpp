@@ -25,7 +25,7 @@ enum class operation_kind : std::uint8_t {
   recv = 7,            ///< From one peer.
   all_to_all = 8,      ///< A share of everybody's data, everywhere.
   barrier = 9,         ///< Nobody leaves before everybody has come.
-group = 10,           ///< The end of a group; `count_elements` holds the number of its collectives.
+  group = 10,  ///< The end of a group; `count_elements` holds the number of its collectives.
   all_reduce_rms_norm = 11,  ///< All-reduce, residual add and RMSNorm in one.
 };
 

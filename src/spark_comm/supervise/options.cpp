@@ -64,12 +64,9 @@ supervision to_supervision(const std::string& value) {
 
 std::string_view name_of(mismatch_check check) noexcept {
   switch (check) {
-    case mismatch_check::background:
-      return "background";
-    case mismatch_check::strict:
-      return "strict";
-    case mismatch_check::off:
-      return "off";
+    case mismatch_check::background: return "background";
+    case mismatch_check::strict:     return "strict";
+    case mismatch_check::off:        return "off";
   }
   return "unknown";
 }

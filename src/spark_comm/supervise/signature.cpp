@@ -50,32 +50,19 @@ essence essence_of(const operation_record& record) noexcept {
 
 std::string_view name_of(mismatch_kind kind) noexcept {
   switch (kind) {
-    case mismatch_kind::operation:
-      return "operation";
-    case mismatch_kind::dtype:
-      return "dtype";
-    case mismatch_kind::count:
-      return "count";
-    case mismatch_kind::reduction:
-      return "reduce operation";
-    case mismatch_kind::root:
-      return "root";
-    case mismatch_kind::path:
-      return "path";
-    case mismatch_kind::grouping:
-      return "grouping";
-    case mismatch_kind::capture:
-      return "capture";
-    case mismatch_kind::unevenness:
-      return "unevenness";
-    case mismatch_kind::order:
-      return "order";
-    case mismatch_kind::skipped_by_peer:
-      return "skipped by peer";
-    case mismatch_kind::skipped_here:
-      return "skipped here";
-    case mismatch_kind::unlocated:
-      return "unlocated";
+    case mismatch_kind::operation:       return "operation";
+    case mismatch_kind::dtype:           return "dtype";
+    case mismatch_kind::count:           return "count";
+    case mismatch_kind::reduction:       return "reduce operation";
+    case mismatch_kind::root:            return "root";
+    case mismatch_kind::path:            return "path";
+    case mismatch_kind::grouping:        return "grouping";
+    case mismatch_kind::capture:         return "capture";
+    case mismatch_kind::unevenness:      return "unevenness";
+    case mismatch_kind::order:           return "order";
+    case mismatch_kind::skipped_by_peer: return "skipped by peer";
+    case mismatch_kind::skipped_here:    return "skipped here";
+    case mismatch_kind::unlocated:       return "unlocated";
   }
   return "unknown";
 }
@@ -156,8 +143,7 @@ std::string describe(const divergence& found, int peer) {
     case mismatch_kind::path:
     case mismatch_kind::grouping:
     case mismatch_kind::capture:
-    case mismatch_kind::unevenness:
-      break;
+    case mismatch_kind::unevenness: break;
   }
   return fmt::format("{} differs: {} here, {} on rank {}",
                      name_of(found.kind),

@@ -42,24 +42,18 @@ void signature_log::complete(const operation_record& record) noexcept {
 signature_lane& signature_log::lane_for(const operation_record& record) noexcept {
   const auto peer = static_cast<std::size_t>(record.root_or_peer);
   switch (lane_of(record.kind)) {
-    case lane_kind::outbound:
-      return outbound_[peer];
-    case lane_kind::inbound:
-      return inbound_[peer];
-    case lane_kind::collectives:
-      break;
+    case lane_kind::outbound:    return outbound_[peer];
+    case lane_kind::inbound:     return inbound_[peer];
+    case lane_kind::collectives: break;
   }
   return collectives_;
 }
 
 const signature_lane& signature_log::lane(lane_kind kind, int peer) const noexcept {
   switch (kind) {
-    case lane_kind::outbound:
-      return outbound_[static_cast<std::size_t>(peer)];
-    case lane_kind::inbound:
-      return inbound_[static_cast<std::size_t>(peer)];
-    case lane_kind::collectives:
-      break;
+    case lane_kind::outbound:    return outbound_[static_cast<std::size_t>(peer)];
+    case lane_kind::inbound:     return inbound_[static_cast<std::size_t>(peer)];
+    case lane_kind::collectives: break;
   }
   return collectives_;
 }

@@ -26,12 +26,9 @@ inline constexpr lane_kind all_lane_kinds[] = {
 /// The lane on the peer that must match: its receives match our sends.
 [[nodiscard]] constexpr lane_kind counterpart(lane_kind kind) noexcept {
   switch (kind) {
-    case lane_kind::collectives:
-      return lane_kind::collectives;
-    case lane_kind::outbound:
-      return lane_kind::inbound;
-    case lane_kind::inbound:
-      return lane_kind::outbound;
+    case lane_kind::collectives: return lane_kind::collectives;
+    case lane_kind::outbound:    return lane_kind::inbound;
+    case lane_kind::inbound:     return lane_kind::outbound;
   }
   return kind;
 }

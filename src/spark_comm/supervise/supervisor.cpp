@@ -1,11 +1,4 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-#include <spark_comm/supervise/supervisor.hpp>
-
-#include <cstdint>
-#include <memory>
-#include <utility>
-#include <vector>
-
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/session.hpp>
@@ -15,7 +8,13 @@
 #include <spark_comm/supervise/lifeline.hpp>
 #include <spark_comm/supervise/operation.hpp>
 #include <spark_comm/supervise/options.hpp>
+#include <spark_comm/supervise/supervisor.hpp>
 #include <spark_comm/supervise/watchdog.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace spark_comm {
 
@@ -31,17 +30,22 @@ supervisor::supervisor(const flight_identity& who,
       line_(line == nullptr
                 ? nullptr
                 : std::make_unique<lifeline>(
-                      *line, log_,
+                      *line,
+                      log_,
                       lifeline_settings{.generation = who.generation,
                                         .check = options.check,
                                         .heartbeat_interval = options.heartbeat_interval},
-                      [this] { watchdog_.wake(); }, time)),
+                      [this] { watchdog_.wake(); },
+                      time)),
       watchdog_({.rank = who.rank,
                  .table = &table_,
                  .record = &record_,
                  .log = &log_,
                  .line = line_.get()},
-                options, std::move(hooks), log, time) {}
+                options,
+                std::move(hooks),
+                log,
+                time) {}
 
 void supervisor::start() {
   if (options_.enabled == supervision::off) {

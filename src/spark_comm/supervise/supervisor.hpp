@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Everything that looks after one generation of a communicator, in one object: what the communicator
-// calls on the way of an operation, and what it is told when something fails.
+// Everything that looks after one generation of a communicator, in one object: what the
+// communicator calls on the way of an operation, and what it is told when something fails.
 #pragma once
-
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/export.hpp>
@@ -22,6 +15,13 @@
 #include <spark_comm/supervise/options.hpp>
 #include <spark_comm/supervise/signature_log.hpp>
 #include <spark_comm/supervise/watchdog.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace spark_comm {
 
@@ -44,6 +44,7 @@ class SPARK_COMM_API supervisor {
   supervisor& operator=(const supervisor&) = delete;
   supervisor(supervisor&&) = delete;
   supervisor& operator=(supervisor&&) = delete;
+
   ~supervisor() { stop(); }
 
   /// Who: every rank, right after meeting, before the native init: peers' silence counts from here.
@@ -54,8 +55,8 @@ class SPARK_COMM_API supervisor {
   /// Returns its place in the flight record.
   std::uint64_t note_submission(operation_record& record, time_point now) noexcept;
 
-  /// Follows a launched operation to its end. False when it is not followed (supervision is off, the
-  /// table is full): then the probe is the caller's to release.
+  /// Follows a launched operation to its end. False when it is not followed (supervision is off,
+  /// the table is full): then the probe is the caller's to release.
   bool follow(const in_flight_operation& operation) noexcept;
 
   /// For `mismatch_check::strict`, between `note_submission` and the launch of a collective.
@@ -69,10 +70,11 @@ class SPARK_COMM_API supervisor {
 
   /// Around a stream capture: see `watchdog::hold_probes`.
   void hold_probes() noexcept { watchdog_.hold_probes(); }
+
   void resume_probes() noexcept { watchdog_.resume_probes(); }
 
-  /// Ends the thread, stops the session, lets go of all operations, and says in the flight record how
-  /// it ended. The first call counts. Who: not from a hook.
+  /// Ends the thread, stops the session, lets go of all operations, and says in the flight record
+  /// how it ended. The first call counts. Who: not from a hook.
   void stop(flight_end how = flight_end::aborted) noexcept;
 
   /// What is known of the other ranks.

@@ -34,10 +34,8 @@ bool concerns(const operation_record& record, const peer_observation& peer) noex
 /// Has `peer` issued its part? True also where nothing can be said.
 bool has_submitted(const peer_observation& peer, const operation_record& record) noexcept {
   switch (record.kind) {
-    case operation_kind::send:
-      return peer.receives_submitted >= record.ordinal;
-    case operation_kind::recv:
-      return peer.sends_submitted >= record.ordinal;
+    case operation_kind::send:                return peer.receives_submitted >= record.ordinal;
+    case operation_kind::recv:                return peer.sends_submitted >= record.ordinal;
     case operation_kind::all_reduce:
     case operation_kind::reduce:
     case operation_kind::broadcast:
@@ -46,8 +44,7 @@ bool has_submitted(const peer_observation& peer, const operation_record& record)
     case operation_kind::all_to_all:
     case operation_kind::barrier:
     case operation_kind::group:
-    case operation_kind::all_reduce_rms_norm:
-      break;
+    case operation_kind::all_reduce_rms_norm: break;
   }
   return peer.collectives_submitted >= record.ordinal;
 }

@@ -81,7 +81,8 @@ TEST(operation, describes_itself_in_one_line) {
       {grouped, "send #5 (8 x uint8, to rank 1, nccl, in group, captured)"},
       {received, "recv #5 (8 x uint8, from rank 1, nccl)"},
       {{.sequence = 2, .kind = operation_kind::barrier}, "barrier #2"},
-      {{.sequence = 3, .count_elements = 4, .kind = operation_kind::group}, "group #3 of 4 collectives"},
+      {{.sequence = 3, .count_elements = 4, .kind = operation_kind::group},
+       "group #3 of 4 collectives"},
   };
   for (const row& each : rows) {
     EXPECT_EQ(describe(each.record), each.text);
