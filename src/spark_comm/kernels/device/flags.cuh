@@ -33,7 +33,8 @@ __device__ inline uint4 load_peer(const void* from) {
   uint4 value;
   asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-               : "l"(from));
+               : "l"(from)
+               : "memory");
   return value;
 }
 
@@ -116,8 +117,9 @@ __device__ inline std::uint64_t begin_round(const detail::peer_exchange& peers,
 /// Counts the round. Every launch advances all counters, whatever its grid: block b those that are
 /// congruent to it. Called after a barrier that follows the block's last read of its counter.
 __device__ inline void end_round(std::uint64_t* finished, std::uint64_t round) {
-  const std::uint32_t counter = blockIdx.x + threadIdx.x * gridDim.x;
-  if (counter < max_exchange_blocks) {
+  const std::uint32_t step = blockDim.x * gridDim.x;
+  for (std::uint32_t counter = blockIdx.x + threadIdx.x * gridDim.x; counter < max_exchange_blocks;
+       counter += step) {
     finished[counter] = round;
   }
 }

@@ -43,7 +43,7 @@ __device__ void two_shot(const detail::all_reduce_parameters& p) {
     return;
   }
   for_part(rank, [&](std::uint64_t v) {
-    const auto sum = data.template sum<World>(v);
+    const auto sum = data.sum(data.template gather<World>(v));
     data.stage(v, sum);
     data.store_output(v, sum);
   });
@@ -65,7 +65,7 @@ __device__ void two_shot(const detail::all_reduce_parameters& p) {
 
 // Names as in kernel_table.cpp: element, world (any).
 #define SPARK_COMM_TWO_SHOT(name, type)                                                    \
-  extern "C" __global__ void __launch_bounds__(512, 1)                                     \
+  extern "C" __global__ void __launch_bounds__(512, 2)                                     \
       name(const __grid_constant__ spark_comm::kernels::detail::all_reduce_parameters p) { \
     spark_comm::kernels::device::two_shot<type, 0>(p);                                     \
   }
