@@ -86,6 +86,8 @@ std::string version_line() {
 
 /// "bench" for what was typed after "help", or the tool itself.
 std::string help_for(CLI::App& root, const std::vector<std::string>& topic) {
+  // Else the help of the verb that was parsed, which is "help", would be shown.
+  root.clear();
   if (topic.empty()) {
     return root.help();
   }

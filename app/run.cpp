@@ -89,6 +89,7 @@ struct rank_doer {
 };
 
 exit_code run_rank(const std::vector<std::string>& arguments) {
+  require_started_as_rank();
   return guarded([&] { return std::visit(rank_doer{}, parse_command_line(arguments)); },
                  [](exit_code code, const std::string& text) {
                    send_report(failed_report{.exit_code = static_cast<int>(code), .text = text});
