@@ -54,17 +54,21 @@ bool is_launched(nccl::abi::result code) noexcept {
   return code == results::success || code == results::in_progress;
 }
 
-// Makes the device current only where it is not: asking is cheaper than pushing and popping.
-std::optional<cuda::device_scope> make_current(const cuda::device& device) {
-  const cuda::driver& driver = device.loaded_driver();
-  cuda::abi::context current = nullptr;
-  driver.check(driver.table().cuCtxGetCurrent(&current), "cuCtxGetCurrent");
-  std::optional<cuda::device_scope> scope;
-  if (current != device.context()) {
-    scope.emplace(device);
+// Makes the device current where it is not: asking is cheaper than pushing and popping.
+class current_device {
+ public:
+  [[nodiscard]] explicit current_device(const cuda::device& device) {
+    const cuda::driver& driver = device.loaded_driver();
+    cuda::abi::context current = nullptr;
+    driver.check(driver.table().cuCtxGetCurrent(&current), "cuCtxGetCurrent");
+    if (current != device.context()) {
+      scope_.emplace(device);
+    }
   }
-  return scope;
-}
+
+ private:
+  std::optional<cuda::device_scope> scope_;
+};
 
 // The messages of a world of one: the n-th send and the n-th receive belong together.
 void exchange_with_self(const communicator_core& core, std::span<const operation> operations) {
@@ -151,7 +155,7 @@ void issue(communicator_core& core, operation op) {
   const entered_core inside{core};
   core.require_operable();
   core.require_own_stream(op);
-  const auto current = make_current(core.device());
+  const current_device current{core.device()};
   const followed_operation followed = core.prepare(op);
   const launch_result result = core.launch(op);
   if (!is_launched(result.code)) {
@@ -175,7 +179,7 @@ void issue_group(std::vector<batch> batches) {
     part.core->require_operable();
   }
   const communicator_core& first = *batches.front().core;
-  const auto current = make_current(first.device());
+  const current_device current{first.device()};
   std::vector<prepared_batch> ready;
   for (const batch& part : batches) {
     ready.push_back(prepare(part));
