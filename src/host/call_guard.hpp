@@ -3,28 +3,51 @@
 // can be delayed, failed or stopped on command without touching each of them.
 #pragma once
 
-#include <exception>
-#include <new>
-
 #include "communicator.hpp"
+#include "fault_injection.hpp"
 #include "last_error.hpp"
 #include "nccl_abi.hpp"
 
+#include <exception>
+#include <new>
+
 namespace spark_comm::host::nccl {
 
-/// A call that has begun. `comm` is null when the handle is null or stale, or the call has none.
+/// A call that has begun. `comm` is null when the handle is null or stale, or the call has none; a
+/// call that makes one without blocking puts it there.
 struct call_guard {
   const char* name;
   communicator_ptr comm;
 };
 
-/// Runs the body of an exported call: `return guarded_call("ncclX", handle, [&](call_guard& call) {...});`
-/// Nothing is thrown through the C interface.
+// What the fault script wants of a call: before it, after it, and instead of it.
+[[nodiscard]] call_fault begin_nccl_call(const call_guard& call, int rank);
+void pretend_progress(const call_guard& call, const call_fault& fault) noexcept;
+void fail_call(const call_guard& call, int code) noexcept;
+
+/// Runs the body of an exported call: `return guarded_call("ncclX", handle, [&](call_guard& call)
+/// {...});` Nothing is thrown through the C interface. `rank` is that of a communicator to be made.
 template <typename Body>
-[[nodiscard]] int guarded_call(const char* name, const ncclComm* handle, Body body) noexcept {
+[[nodiscard]] int guarded_call(const char* name,
+                               const ncclComm* handle,
+                               Body body,
+                               int rank = any_rank) noexcept {
   try {
     call_guard call{name, handle == nullptr ? nullptr : find_communicator(handle)};
-    return body(call);
+    if (!may_have_faults()) {
+      return body(call);
+    }
+    const call_fault fault = begin_nccl_call(call, rank);
+    if (!fault.code) {
+      const int code = body(call);
+      pretend_progress(call, fault);
+      return code;
+    }
+    fail_call(call, *fault.code);
+    if (is_release(name)) {
+      static_cast<void>(body(call));
+    }
+    return *fault.code;
   } catch (const std::bad_alloc&) {
     remember_error("out of memory");
     return results::system_error;
@@ -36,8 +59,8 @@ template <typename Body>
 
 /// Whether the call's communicator may take a new operation.
 ///
-/// Returns invalid_argument for no communicator, and for one whose last operation is in progress; the
-/// asynchronous error where there is one; invalid_usage after revoke.
+/// Returns invalid_argument for no communicator, and for one whose last operation is in progress;
+/// the asynchronous error where there is one; invalid_usage after revoke.
 [[nodiscard]] int check_ready(const call_guard& call);
 
 /// Stores a failure in a non-blocking communicator, as NCCL does, and returns it.

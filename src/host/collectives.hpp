@@ -40,6 +40,7 @@ struct operation {
   std::size_t count = 0;  ///< As the caller gave it: of the block, where there are blocks.
   reduction how;          ///< The element type, and the arithmetic of reductions.
   int peer = 0;           ///< Root of rooted collectives, the other end of messages.
+  bool is_corrupt = false;  ///< By command: its result gets a wrong element.
 
   [[nodiscard]] std::size_t element() const noexcept { return element_bytes(how.dtype); }
 

@@ -141,6 +141,10 @@ int check_members(const group_content& content) {
 
 void open_group() noexcept { ++this_group().depth; }
 
+bool is_in_group() noexcept {
+  return this_group().depth > 0;
+}
+
 void leak_group_depth() noexcept { ++this_group().depth; }
 
 void fail_group(int code) noexcept {

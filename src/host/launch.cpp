@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "launch.hpp"
 
+#include "fault_injection.hpp"
+#include "last_error.hpp"
+#include "stopping_wait.hpp"
+
 #include <algorithm>
 #include <map>
 #include <utility>
-
-#include "last_error.hpp"
-#include "stopping_wait.hpp"
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -156,6 +157,45 @@ std::vector<stream_ptr> distinct_streams(const std::vector<issued_operation>& op
   return streams;
 }
 
+bool has_result(const communicator& comm, const operation& op) noexcept {
+  switch (op.kind) {
+    case operation_kind::send:           return false;
+    case operation_kind::reduce:
+    case operation_kind::gather:         return op.peer == comm.rank();
+    case operation_kind::all_reduce:
+    case operation_kind::broadcast:
+    case operation_kind::all_gather:
+    case operation_kind::reduce_scatter:
+    case operation_kind::all_to_all:
+    case operation_kind::scatter:
+    case operation_kind::recv:           return true;
+  }
+  return false;
+}
+
+// What the fault script wants of an operation.
+void apply_faults(const communicator& comm, operation& op, int& async_error) {
+  if (!may_have_faults()) {
+    return;
+  }
+  const operation_fault fault = begin_operation(comm.rank(), op.count > 0 && has_result(comm, op));
+  op.is_corrupt = fault.is_corrupt;
+  if (fault.async_error != results::success) {
+    async_error = fault.async_error;
+  }
+}
+
+// Turns a bit of the first element's most significant byte, so that no tolerance hides it.
+task corrupt(communicator& comm, const operation& op) {
+  operation sound = op;
+  sound.is_corrupt = false;
+  task work = make_task(comm, sound);
+  co_await until([&work] { return work.advance(); });
+  if (!comm.is_stopping()) {
+    op.out[op.element() - 1] ^= std::byte{0x40};
+  }
+}
+
 int reserve_channels(communicator& comm, const std::vector<issued_operation>& operations) {
   for (const issued_operation& each : operations) {
     if (each.op.kind == operation_kind::send) {
@@ -170,6 +210,9 @@ int reserve_channels(communicator& comm, const std::vector<issued_operation>& op
 }  // namespace
 
 task make_task(communicator& comm, const operation& op) {
+  if (op.is_corrupt) {
+    return corrupt(comm, op);
+  }
   switch (op.kind) {
     case operation_kind::all_reduce:     return all_reduce(comm, op);
     case operation_kind::reduce:         return reduce(comm, op);
@@ -212,8 +255,10 @@ int launch(const communicator_ptr& comm, const std::vector<issued_operation>& op
   } else {
     plan->ticket = comm->gate.issue();
   }
+  int async_error = results::success;
   for (const issued_operation& each : operations) {
     plan->operations.push_back(each.op);
+    apply_faults(*comm, plan->operations.back(), async_error);
   }
   if (streams.size() > 1) {
     plan->meeting = std::make_shared<stream_meeting>();
@@ -226,6 +271,9 @@ int launch(const communicator_ptr& comm, const std::vector<issued_operation>& op
   }
   if (!is_enqueued) {
     return refuse(results::unhandled_cuda_error, "the capture of the stream was invalidated");
+  }
+  if (async_error != results::success) {
+    set_async_error(*comm, async_error);
   }
   return results::success;
 }

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // Exported calls that make communicators.
-#include <algorithm>
-#include <vector>
-
 #include "call_guard.hpp"
 #include "group.hpp"
 #include "init.hpp"
@@ -11,20 +8,27 @@
 #include "stream.hpp"
 #include "unique_ids.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace spark_comm::host::nccl {
 namespace {
 
 // A thread that never chose a device is on the first one, as with the CUDA runtime.
-int device_or_first() noexcept { return std::max(current_device(), 0); }
+int device_or_first() noexcept {
+  return std::max(current_device(), 0);
+}
 
 // An init whose arguments are refused leaves the thread's group open, as NCCL's does: everything
 // that the thread issues afterwards is queued and never launched.
 template <typename Add>
-int init_with_config(Add add) {
+int init_with_config(call_guard& call, ncclComm** made, Add add) {
   int refused = results::success;
   const int code = run_as_group([&] { return refused = add(); });
   if (refused != results::success) {
     leak_group_depth();
+  } else if (made != nullptr) {
+    call.comm = find_communicator(*made);
   }
   return code;
 }
@@ -46,36 +50,50 @@ int ncclGetUniqueId(unique_id* id) {
 }
 
 int ncclCommInitRank(ncclComm** comm, int ranks, unique_id id, int rank) {
-  return guarded_call("ncclCommInitRank", nullptr, [&](call_guard&) {
-    const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
-    return run_as_group([&] { return add_init(comm, id, self, nullptr, init_mode::synchronous); });
-  });
+  return guarded_call(
+      "ncclCommInitRank",
+      nullptr,
+      [&](call_guard&) {
+        const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
+        return run_as_group(
+            [&] { return add_init(comm, id, self, nullptr, init_mode::synchronous); });
+      },
+      rank);
 }
 
 int ncclCommInitRankConfig(ncclComm** comm, int ranks, unique_id id, int rank, config* options) {
-  return guarded_call("ncclCommInitRankConfig", nullptr, [&](call_guard&) {
-    const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
-    return init_with_config(
-        [&] { return add_init(comm, id, self, options, init_mode::by_config); });
-  });
+  return guarded_call(
+      "ncclCommInitRankConfig",
+      nullptr,
+      [&](call_guard& call) {
+        const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
+        return init_with_config(
+            call, comm, [&] { return add_init(comm, id, self, options, init_mode::by_config); });
+      },
+      rank);
 }
 
 int ncclCommInitRankScalable(
     ncclComm** comm, int ranks, int rank, int id_count, unique_id* ids, config* options) {
-  return guarded_call("ncclCommInitRankScalable", nullptr, [&](call_guard& call) {
-    const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
-    return init_with_config([&] {
-      if (ids == nullptr || id_count < 1 || id_count > ranks) {
-        return refuse(results::invalid_argument,
-                      "{} : {} ids for {} ranks: use 1 to as many as there are ranks",
-                      call.name,
-                      id_count,
-                      ranks);
-      }
-      // Shared memory needs no second root: the first id, which names the communicator, serves all.
-      return add_init(comm, ids[0], self, options, init_mode::by_config);
-    });
-  });
+  return guarded_call(
+      "ncclCommInitRankScalable",
+      nullptr,
+      [&](call_guard& call) {
+        const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
+        return init_with_config(call, comm, [&] {
+          if (ids == nullptr || id_count < 1 || id_count > ranks) {
+            return refuse(results::invalid_argument,
+                          "{} : {} ids for {} ranks: use 1 to as many as there are ranks",
+                          call.name,
+                          id_count,
+                          ranks);
+          }
+          // Shared memory needs no second root: the first id, which names the communicator, serves
+          // all.
+          return add_init(comm, ids[0], self, options, init_mode::by_config);
+        });
+      },
+      rank);
 }
 
 int ncclCommInitAll(ncclComm** comms, int count, const int* devices) {
@@ -97,9 +115,8 @@ int ncclCommInitAll(ncclComm** comms, int count, const int* devices) {
     }
     return run_as_group([&] {
       for (int rank = 0; rank < count; ++rank) {
-        const arrival self{.rank = rank,
-                           .world_size = count,
-                           .device = chosen[static_cast<std::size_t>(rank)]};
+        const arrival self{
+            .rank = rank, .world_size = count, .device = chosen[static_cast<std::size_t>(rank)]};
         const int code = add_init(&comms[rank], id, self, nullptr, init_mode::synchronous);
         if (code != results::success) {
           return code;
