@@ -32,12 +32,12 @@ void group_context::commit() {
   if (--depth_ > 0) {
     return;
   }
-  const std::vector<batch> collected = std::exchange(batches_, {});
+  std::vector<batch> collected = std::exchange(batches_, {});
   if (std::exchange(is_dropped_, false)) {
     throw error{errc::invalid_usage,
                 "an inner group was left without a commit, so nothing of this group is launched"};
   }
-  issue_group(collected);
+  issue_group(std::move(collected));
 }
 
 void group_context::drop() noexcept {

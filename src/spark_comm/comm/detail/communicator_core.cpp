@@ -145,38 +145,36 @@ nccl::abi::unique_id communicator_core::share_id(const deadline& until) {
 }
 
 watchdog_hooks communicator_core::make_hooks() {
-  return {.on_failure =
-              [this](const watch_verdict& verdict) { fail(to_error(verdict, context())); },
-          .native_health = [this, native = native_]() -> std::optional<native_failure> {
-            if (gate_.enter_as_poller() != call_gate::entry::entered) {
-              return std::nullopt;  // the join or an issuer is inside and sees for itself
-            }
-            const gate_pass pass{gate_};
-            const nccl::abi::result code = native->async_error();
-            if (code == nccl::abi::results::success) {
-              return std::nullopt;
-            }
-            return native_failure{.code = nccl::errc_of(code),
-                                  .native = loaded_.library().describe(
-                                      code, "ncclCommGetAsyncError"),
-                                  .operation = std::nullopt};
-          },
-          .on_thread_start =
-              [this] {
-                // The thread is the watchdog's own: nobody else's current device is changed. Its
-                // questions must not break a capture that a thread of the program has going.
-                const cuda::api& call = loaded_.driver().table();
-                loaded_.driver().check(call.cuCtxSetCurrent(device_.context()), "cuCtxSetCurrent");
-                auto mode = cuda::abi::capture_mode::relaxed;
-                loaded_.driver().check(call.cuThreadExchangeStreamCaptureMode(&mode),
-                                       "cuThreadExchangeStreamCaptureMode");
-              }};
+  return {
+      .on_failure = [this](const watch_verdict& verdict) { fail(to_error(verdict, context())); },
+      .native_health = [this, native = native_]() -> std::optional<native_failure> {
+        if (gate_.enter_as_poller() != call_gate::entry::entered) {
+          return std::nullopt;  // the join or an issuer is inside and sees for itself
+        }
+        const gate_pass pass{gate_};
+        const nccl::abi::result code = native->async_error();
+        if (code == nccl::abi::results::success) {
+          return std::nullopt;
+        }
+        return native_failure{.code = nccl::errc_of(code),
+                              .native = loaded_.library().describe(code, "ncclCommGetAsyncError"),
+                              .operation = std::nullopt};
+      },
+      .on_thread_start =
+          [this] {
+            // The thread is the watchdog's own: nobody else's current device is changed. Its
+            // questions must not break a capture that a thread of the program has going.
+            const cuda::api& call = loaded_.driver().table();
+            loaded_.driver().check(call.cuCtxSetCurrent(device_.context()), "cuCtxSetCurrent");
+            auto mode = cuda::abi::capture_mode::relaxed;
+            loaded_.driver().check(call.cuThreadExchangeStreamCaptureMode(&mode),
+                                   "cuThreadExchangeStreamCaptureMode");
+          }};
 }
 
 void communicator_core::connect(const deadline& until) {
   session_ = rendezvous::session::meet(
-      place_, introduce(), until,
-      {.on_listening = options_.on_listening, .log = loaded_.log()});
+      place_, introduce(), until, {.on_listening = options_.on_listening, .log = loaded_.log()});
   native_ = std::make_shared<native_communicator>(loaded_.library(), device_);
   const native_setup setup{.id = share_id(until),
                            .rank = place_.rank,
@@ -187,7 +185,10 @@ void communicator_core::connect(const deadline& until) {
                       .rank = place_.rank,
                       .world_size = place_.world_size,
                       .generation = static_cast<std::uint32_t>(generation_)},
-      session_.get(), options_.supervise, make_hooks(), loaded_.log());
+      session_.get(),
+      options_.supervise,
+      make_hooks(),
+      loaded_.log());
   supervisor_->start();
   enter();
   const gate_pass pass{gate_};
@@ -348,12 +349,12 @@ void communicator_core::fail_and_announce(const error& cause) noexcept {
     return;
   }
   try {
-    supervisor_->announce_failure({.code = cause.kind(),
-                                   .origin = place_.rank,
-                                   .sequence = cause.context().sequence,
-                                   .text = cause.message(),
-                                   .peers = {cause.context().peers.begin(),
-                                             cause.context().peers.end()}});
+    supervisor_->announce_failure(
+        {.code = cause.kind(),
+         .origin = place_.rank,
+         .sequence = cause.context().sequence,
+         .text = cause.message(),
+         .peers = {cause.context().peers.begin(), cause.context().peers.end()}});
   } catch (const std::exception& failure) {
     loaded_.log().report(failure, "while telling the peers of a failure");
   }

@@ -93,7 +93,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   void leave() noexcept { gate_.leave(); }
 
   /// Throws invalid_argument when the operation's stream belongs to another device.
-  void require_own_stream(const operation& op) const;
+  void require_own_stream(const operation& op);
 
   /// Numbers the operation and writes it down.
   followed_operation note(operation& op);
@@ -105,9 +105,10 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   /// The native calls of `op`.
   [[nodiscard]] launch_result launch(const operation& op) const noexcept;
 
-  /// After the launch: waits until NCCL has launched what it was given, for libraries that were told
-  /// by their environment to make every communicator non-blocking; then has the operation watched.
-  void follow(const operation& op, const followed_operation& followed);
+  /// After a launch that answered success or in-progress: waits until NCCL has really launched it
+  /// (in progress where its environment makes every communicator non-blocking), then has the
+  /// operation watched.
+  void follow(const operation& op, const followed_operation& followed, nccl::abi::result launched);
 
   /// Turns a failed launch into the error to throw, and breaks the communicator.
   [[nodiscard]] error launch_failure(const launch_result& result, const operation& op);
@@ -147,6 +148,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
 
   call_gate gate_;
   completion_events events_;
+  cuda::abi::stream own_device_stream_ = nullptr;  // the last one found to be of our device
   std::optional<cuda::stream> own_stream_;
   std::optional<cuda::device_buffer> barrier_memory_;
 

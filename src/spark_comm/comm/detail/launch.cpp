@@ -29,8 +29,7 @@ constexpr std::size_t barrier_bytes = 256;
 
 void communicator_core::enter() {
   switch (gate_.enter_as_issuer()) {
-    case call_gate::entry::entered:
-      return;
+    case call_gate::entry::entered: return;
     case call_gate::entry::busy:
       throw error{errc::invalid_usage,
                   "the communicator is in use by another thread: operations of two threads have no "
@@ -62,20 +61,22 @@ followed_operation communicator_core::prepare(operation& op) {
       options_.supervise.enabled == supervision::on) {
     require_agreement(op);
   }
-  if (options_.supervise.enabled == supervision::on &&
-      !op.record.has(operation_flag::captured)) {
+  if (options_.supervise.enabled == supervision::on && !op.record.has(operation_flag::captured)) {
     followed.events = events_.begin(cuda::stream_ref{op.stream});
   }
   return followed;
 }
 
 launch_result communicator_core::launch(const operation& op) const noexcept {
-  const launch_result result = op.launch(loaded_.library().table(), working_, op);
-  return result.code == results::in_progress ? launch_result{} : result;
+  return op.launch(loaded_.library().table(), working_, op);
 }
 
-void communicator_core::follow(const operation& op, const followed_operation& followed) {
-  settle_launch(op);
+void communicator_core::follow(const operation& op,
+                               const followed_operation& followed,
+                               nccl::abi::result launched) {
+  if (launched == results::in_progress) {
+    settle_launch(op);
+  }
   if (!followed.events) {
     return;
   }
@@ -109,8 +110,8 @@ void communicator_core::require_agreement(const operation& op) {
       text = describe(*peer.parted, peer.rank);
     }
   }
-  const error failure{answer == agreement::timed_out ? errc::timed_out : errc::mismatch, text,
-                      around};
+  const error failure{
+      answer == agreement::timed_out ? errc::timed_out : errc::mismatch, text, around};
   fail_and_announce(failure);
   throw failure;
 }
@@ -130,11 +131,6 @@ error communicator_core::launch_failure(const launch_result& result, const opera
 }
 
 void communicator_core::settle_launch(const operation& op) {
-  nccl::abi::result state = results::success;
-  if (loaded_.library().table().ncclCommGetAsyncError(working_, &state) == results::success &&
-      state == results::success) {
-    return;
-  }
   const deadline until = deadline::after(op.deadline.value_or(options_.operation_deadline));
   try {
     native_->settle(working_, until, [this] { require_operable(); });
@@ -152,9 +148,11 @@ bool communicator_core::is_captured(cuda::stream_ref stream) const {
   return status != cuda::abi::capture_status::none;
 }
 
-void communicator_core::require_own_stream(const operation& op) const {
-  if (op.stream == nullptr) {
-    return;  // the default stream of our own device, which is current during the launch
+void communicator_core::require_own_stream(const operation& op) {
+  // The null stream is the default one of our own device, which is current during the launch. One
+  // that was asked about is not asked again in a row: this is the way of every operation.
+  if (op.stream == nullptr || op.stream == own_device_stream_) {
+    return;
   }
   cuda::abi::context owner = nullptr;
   const cuda::driver& driver = loaded_.driver();
@@ -166,6 +164,7 @@ void communicator_core::require_own_stream(const operation& op) const {
                 "the stream belongs to another device than the communicator",
                 around};
   }
+  own_device_stream_ = op.stream;
 }
 
 const cuda::stream& communicator_core::own_stream() {
