@@ -21,3 +21,14 @@ endif()
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# spark_comm_compile_with(TARGET LIBRARY...): compiles TARGET with what header-only or options-only
+# libraries ask for, without linking them, so that none of them appears in the export.
+function(spark_comm_compile_with target)
+  foreach(library ${ARGN})
+    target_include_directories(${target} SYSTEM PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>)
+    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_COMPILE_DEFINITIONS>)
+    target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_COMPILE_OPTIONS>)
+    target_link_options(${target} PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_LINK_OPTIONS>)
+  endforeach()
+endfunction()

@@ -2,11 +2,11 @@
 // Streams of the host runtime: queues of work in order, asynchronous to the host.
 #pragma once
 
+#include "task.hpp"
+
 #include <cstddef>
 #include <functional>
 #include <memory>
-
-#include "task.hpp"
 
 namespace spark_comm::host {
 
@@ -34,6 +34,10 @@ using stream_ptr = std::shared_ptr<stream>;
 /// Whether the stream is being captured now.
 [[nodiscard]] bool is_capturing(const stream_ptr& target) noexcept;
 
+/// Keeps `object` alive as long as the graph that is being captured from the stream, every
+/// executable made of it, and every launch of one. Does nothing when the stream is not captured.
+void retain_in_capture(const stream_ptr& target, std::shared_ptr<void> object);
+
 /// Device ordinal of a stream.
 [[nodiscard]] int device_of(const stream_ptr& target) noexcept;
 
@@ -50,6 +54,7 @@ struct allocation_info {
   std::size_t bytes = 0;
   int device = -1;
 };
+
 [[nodiscard]] bool find_allocation(const void* address, allocation_info& info) noexcept;
 
 /// Allocates and frees "device" memory on the current device (for ncclMemAlloc).

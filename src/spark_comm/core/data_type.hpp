@@ -2,13 +2,13 @@
 // The element types that collectives move and reduce.
 #pragma once
 
+#include <spark_comm/core/export.hpp>
+#include <spark_comm/core/float_types.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-
-#include <spark_comm/core/export.hpp>
-#include <spark_comm/core/float_types.hpp>
 
 namespace spark_comm {
 
@@ -30,10 +30,19 @@ enum class data_type : std::uint8_t {
 };
 
 inline constexpr data_type all_data_types[] = {
-    data_type::int8,        data_type::uint8,       data_type::int32,   data_type::uint32,
-    data_type::int64,       data_type::uint64,      data_type::float16, data_type::float32,
-    data_type::float64,     data_type::bfloat16,    data_type::float8_e4m3,
-    data_type::float8_e5m2, data_type::bytes,
+    data_type::int8,
+    data_type::uint8,
+    data_type::int32,
+    data_type::uint32,
+    data_type::int64,
+    data_type::uint64,
+    data_type::float16,
+    data_type::float32,
+    data_type::float64,
+    data_type::bfloat16,
+    data_type::float8_e4m3,
+    data_type::float8_e5m2,
+    data_type::bytes,
 };
 
 /// Bytes of one element; 0 for a value outside the enumeration.

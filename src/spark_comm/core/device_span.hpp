@@ -2,10 +2,10 @@
 // Views over device memory. They own nothing and never touch what they point to.
 #pragma once
 
+#include <spark_comm/core/data_type.hpp>
+
 #include <cstddef>
 #include <type_traits>
-
-#include <spark_comm/core/data_type.hpp>
 
 namespace spark_comm {
 
@@ -16,6 +16,7 @@ struct device_span {
   std::size_t count_elements = 0;
 
   constexpr device_span() noexcept = default;
+
   constexpr device_span(T* first, std::size_t elements) noexcept
       : address(first), count_elements(elements) {}
 

@@ -3,9 +3,9 @@
 
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
-#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -34,9 +34,12 @@ void write_to_stderr(const diagnostic& message) {
 
 std::string_view name_of(severity level) noexcept {
   switch (level) {
-    case severity::info:    return "info";
-    case severity::warning: return "warning";
-    case severity::error:   return "error";
+    case severity::info:
+      return "info";
+    case severity::warning:
+      return "warning";
+    case severity::error:
+      return "error";
   }
   return "unknown";
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Where the library says what it cannot throw: warnings, and failures inside destructors and threads.
+// Where the library says what it cannot throw: warnings, and failures inside destructors and
+// threads.
 #pragma once
+
+#include <spark_comm/core/error.hpp>
+#include <spark_comm/core/export.hpp>
 
 #include <cstdint>
 #include <exception>
@@ -8,9 +12,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-
-#include <spark_comm/core/error.hpp>
-#include <spark_comm/core/export.hpp>
 
 namespace spark_comm {
 
@@ -29,8 +30,8 @@ struct diagnostic {
   std::string text;
 };
 
-/// Takes messages. Called from any thread, one call at a time; must not throw and must not call back
-/// into the object that reports.
+/// Takes messages. Called from any thread, one call at a time; must not throw and must not call
+/// back into the object that reports.
 using diagnostics_sink = std::function<void(const diagnostic&)>;
 
 /// Hands messages to a sink, and says each cause only once.

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/core/data_type.hpp>
 #include <spark_comm/core/error.hpp>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <spark_comm/core/time.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <source_location>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
-
-#include <spark_comm/core/data_type.hpp>
-#include <spark_comm/core/time.hpp>
 
 namespace spark_comm {
 namespace {
@@ -56,20 +54,29 @@ std::string short_file(const char* path) {
 
 std::string subject(const error_context& context) {
   std::string text = context.operation;
+  const auto append = [&text](const std::string& part) {
+    text += text.empty() ? part : " " + part;
+  };
   if (context.sequence) {
-    text += fmt::format(" #{}", *context.sequence);
+    append(fmt::format("#{}", *context.sequence));
   }
   if (context.count_elements && context.dtype) {
-    text += fmt::format(" ({} x {})", *context.count_elements, name_of(*context.dtype));
+    append(fmt::format("({} x {})", *context.count_elements, name_of(*context.dtype)));
+  } else if (context.count_elements) {
+    append(fmt::format("({} elements)", *context.count_elements));
+  } else if (context.dtype) {
+    append(fmt::format("({})", name_of(*context.dtype)));
   }
   if (!context.communicator.empty()) {
-    text += fmt::format("{}on '{}'", text.empty() ? "" : " ", context.communicator);
+    append(fmt::format("on '{}'", context.communicator));
   }
   if (context.world_size > 0) {
-    text += fmt::format("{}rank {}/{}", text.empty() ? "" : " ", context.rank, context.world_size);
+    append(fmt::format("rank {}/{}", context.rank, context.world_size));
+  } else if (context.rank >= 0) {
+    append(fmt::format("rank {}", context.rank));
   }
   if (context.device >= 0) {
-    text += fmt::format("{}device {}", text.empty() ? "" : " ", context.device);
+    append(fmt::format("device {}", context.device));
   }
   return text;
 }
@@ -88,8 +95,8 @@ std::string compose(errc code,
   std::string line = subject(context);
   line += line.empty() ? message : ": " + message;
   if (!context.peers.empty()) {
-    line += fmt::format("; rank{} {}", context.peers.size() == 1 ? "" : "s",
-                        fmt::join(context.peers, ", "));
+    line += fmt::format(
+        "; rank{} {}", context.peers.size() == 1 ? "" : "s", fmt::join(context.peers, ", "));
   }
   if (context.deadline) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(*context.deadline);
@@ -98,8 +105,11 @@ std::string compose(errc code,
   if (native.domain != native_domain::none) {
     line += fmt::format("; {} returned {} ({})", native.function, native.number, native.text);
   }
-  line += fmt::format(" [{}, {}] ({}:{})", name_of(code), name_of(recovery_for(code, native)),
-                      short_file(where.file_name()), where.line());
+  line += fmt::format(" [{}, {}] ({}:{})",
+                      name_of(code),
+                      name_of(recovery_for(code, native)),
+                      short_file(where.file_name()),
+                      where.line());
   return as_one_line(std::move(line));
 }
 
@@ -144,20 +154,17 @@ std::error_code make_error_code(errc code) noexcept {
 recovery recovery_for(errc code, const native_code& native) noexcept {
   switch (code) {
     case errc::invalid_argument:
-    case errc::not_supported:
-      return recovery::fix_call;
+    case errc::not_supported:    return recovery::fix_call;
     case errc::invalid_usage:
       // Ours is found before anything happened; NCCL's leaves the communicator in doubt.
       return native.domain == native_domain::nccl ? recovery::reconnect : recovery::fix_call;
-    case errc::out_of_memory:
-      return recovery::retry;
+    case errc::out_of_memory: return recovery::retry;
     case errc::mismatch:
     case errc::timed_out:
     case errc::peer_lost:
     case errc::aborted:
     case errc::system_failed:
-    case errc::internal:
-      return recovery::reconnect;
+    case errc::internal:      return recovery::reconnect;
     case errc::device_failed:
       return native.domain == native_domain::cuda &&
                      std::ranges::find(sticky_cuda_errors, native.number) !=
@@ -222,8 +229,11 @@ void throw_errno(std::string_view function,
                      .number = number,
                      .function = std::string{function},
                      .text = std::generic_category().message(number)};
-  throw error{number == ENOMEM ? errc::out_of_memory : errc::system_failed, std::move(message),
-              {}, std::move(native), where};
+  throw error{number == ENOMEM ? errc::out_of_memory : errc::system_failed,
+              std::move(message),
+              {},
+              std::move(native),
+              where};
 }
 
 }  // namespace spark_comm

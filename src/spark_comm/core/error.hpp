@@ -2,6 +2,10 @@
 // The one exception type of the library: who, what, where, and what to do next.
 #pragma once
 
+#include <spark_comm/core/data_type.hpp>
+#include <spark_comm/core/export.hpp>
+#include <spark_comm/core/time.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,31 +15,36 @@
 #include <system_error>
 #include <vector>
 
-#include <spark_comm/core/data_type.hpp>
-#include <spark_comm/core/export.hpp>
-#include <spark_comm/core/time.hpp>
-
 namespace spark_comm {
 
 /// What went wrong. Each member says what the caller can make of it.
 enum class errc : std::uint8_t {
-  invalid_argument = 1,  ///< A value is wrong by itself; found before any native call: mend the call.
-  invalid_usage,         ///< The call is not allowed in this state, thread or process.
-  mismatch,              ///< Ranks disagree (world size, version, operation, generation).
-  timed_out,             ///< The deadline passed.
-  peer_lost,             ///< A peer closed, died or refused.
-  aborted,               ///< The communicator was aborted, by this or another thread.
-  not_supported,         ///< The loaded library or device cannot do it; the text says what can.
-  out_of_memory,         ///< Free some memory and try again.
-  device_failed,         ///< A CUDA call failed; a sticky error needs a new process.
-  system_failed,         ///< An operating-system call failed; `native()` holds errno.
-  internal,              ///< None of the above, an unknown result code included.
+  invalid_argument =
+      1,          ///< A value is wrong by itself; found before any native call: mend the call.
+  invalid_usage,  ///< The call is not allowed in this state, thread or process.
+  mismatch,       ///< Ranks disagree (world size, version, operation, generation).
+  timed_out,      ///< The deadline passed.
+  peer_lost,      ///< A peer closed, died or refused.
+  aborted,        ///< The communicator was aborted, by this or another thread.
+  not_supported,  ///< The loaded library or device cannot do it; the text says what can.
+  out_of_memory,  ///< Free some memory and try again.
+  device_failed,  ///< A CUDA call failed; a sticky error needs a new process.
+  system_failed,  ///< An operating-system call failed; `native()` holds errno.
+  internal,       ///< None of the above, an unknown result code included.
 };
 
 inline constexpr errc all_errcs[] = {
-    errc::invalid_argument, errc::invalid_usage, errc::mismatch,      errc::timed_out,
-    errc::peer_lost,        errc::aborted,       errc::not_supported, errc::out_of_memory,
-    errc::device_failed,    errc::system_failed, errc::internal,
+    errc::invalid_argument,
+    errc::invalid_usage,
+    errc::mismatch,
+    errc::timed_out,
+    errc::peer_lost,
+    errc::aborted,
+    errc::not_supported,
+    errc::out_of_memory,
+    errc::device_failed,
+    errc::system_failed,
+    errc::internal,
 };
 
 /// What the caller can do about an error.
@@ -64,22 +73,22 @@ enum class native_domain : std::uint8_t {
 struct native_code {
   native_domain domain = native_domain::none;
   std::int64_t number = 0;
-  std::string function;  ///< The native function's name.
-  std::string text;      ///< The vendor's text for the number, and its last-error string.
+  std::string function = {};  ///< The native function's name.
+  std::string text = {};  ///< The vendor's text for the number, and its last-error string.
 };
 
 /// Whatever was known about the failing call; empty fields were not known.
 struct error_context {
-  std::string communicator;
+  std::string communicator = {};
   int rank = -1;
   int world_size = 0;
   int device = -1;
-  std::string operation;
-  std::optional<std::uint64_t> sequence;
-  std::optional<std::size_t> count_elements;
-  std::optional<data_type> dtype;
-  std::vector<int> peers;  ///< Ranks that are missing, lost, behind or in disagreement.
-  std::optional<duration> deadline;
+  std::string operation = {};
+  std::optional<std::uint64_t> sequence = {};
+  std::optional<std::size_t> count_elements = {};
+  std::optional<data_type> dtype = {};
+  std::vector<int> peers = {};  ///< Ranks that are missing, lost, behind or in disagreement.
+  std::optional<duration> deadline = {};
 };
 
 /// What to do about `code` when `native` is behind it.

@@ -50,7 +50,9 @@ using half_format = format<5, 10>;
 using e4m3_format = format<4, 3>;
 using e5m2_format = format<5, 2>;
 
-std::uint32_t sign_of(float value) noexcept { return std::bit_cast<std::uint32_t>(value) >> 31U; }
+std::uint32_t sign_of(float value) noexcept {
+  return std::bit_cast<std::uint32_t>(value) >> 31U;
+}
 
 }  // namespace
 

@@ -4,9 +4,9 @@
 // runtime's and must agree with these bit for bit.
 #pragma once
 
-#include <cstdint>
-
 #include <spark_comm/core/export.hpp>
+
+#include <cstdint>
 
 namespace spark_comm {
 

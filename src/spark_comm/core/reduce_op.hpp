@@ -2,12 +2,12 @@
 // How elements of several ranks become one.
 #pragma once
 
+#include <spark_comm/core/data_type.hpp>
+#include <spark_comm/core/export.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string_view>
-
-#include <spark_comm/core/data_type.hpp>
-#include <spark_comm/core/export.hpp>
 
 namespace spark_comm {
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/core/error.hpp>
 #include <spark_comm/core/shared_library.hpp>
 
 #include <dlfcn.h>
-
 #include <string>
 #include <utility>
-
-#include <spark_comm/core/error.hpp>
 
 namespace spark_comm {
 
@@ -24,7 +22,9 @@ shared_library shared_library::open(const std::string& name) {
 shared_library::shared_library(void* handle, std::string name)
     : handle_(handle), name_(std::move(name)) {}
 
-void* shared_library::find(const char* symbol) const noexcept { return dlsym(handle_, symbol); }
+void* shared_library::find(const char* symbol) const noexcept {
+  return dlsym(handle_, symbol);
+}
 
 std::string shared_library::file_of(const void* address) {
   Dl_info info{};

@@ -2,9 +2,9 @@
 // Time as the library sees it: one monotonic clock that tests can replace, and deadlines on it.
 #pragma once
 
-#include <chrono>
-
 #include <spark_comm/core/export.hpp>
+
+#include <chrono>
 
 namespace spark_comm {
 
@@ -54,7 +54,9 @@ class deadline {
   deadline(duration span, const time_source& time) noexcept
       : time_(&time), span_(span < duration::zero() ? duration::zero() : span) {
     const time_point now = time.now();
-    at_ = span_ > time_point::max() - now ? time_point::max() : now + span_;
+    // Before the clock's zero no span is too long, and the subtraction would overflow.
+    const bool is_past_the_end = now > time_point{} && span_ > time_point::max() - now;
+    at_ = is_past_the_end ? time_point::max() : now + span_;
   }
 
   const time_source* time_;

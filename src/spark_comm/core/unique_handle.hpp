@@ -25,12 +25,12 @@ class unique_handle {
   unique_handle& operator=(const unique_handle&) = delete;
 
   unique_handle(unique_handle&& other) noexcept
-      : handle_(other.release()), traits_(other.traits_) {}
+      : handle_(other.release()), traits_(std::move(other.traits_)) {}
 
   unique_handle& operator=(unique_handle&& other) noexcept {
     if (this != &other) {
       reset();
-      traits_ = other.traits_;
+      traits_ = std::move(other.traits_);
       handle_ = other.release();
     }
     return *this;
@@ -42,7 +42,7 @@ class unique_handle {
   [[nodiscard]] static unique_handle adopt(handle_type handle, Traits traits = {}) noexcept {
     unique_handle owner;
     owner.handle_ = handle;
-    owner.traits_ = traits;
+    owner.traits_ = std::move(traits);
     return owner;
   }
 

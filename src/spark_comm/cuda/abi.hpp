@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Our own declarations of the part of the CUDA driver's ABI that is called, so that no vendor header
-// is needed to build. Where cuda.h is found, a test compares every line here with it.
+// Our own declarations of the part of the CUDA driver's ABI that is called, so that no vendor
+// header is needed to build. Where cuda.h is found, a test compares every line here with it.
 // Source: cuda.h, CUDA 13.0.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-// The vendor's opaque types, by their own names: an engine's CUstream or cudaStream_t fits without a
-// cast.
+// The vendor's opaque types, by their own names: an engine's CUstream or cudaStream_t fits without
+// a cast.
 struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;
@@ -53,6 +53,10 @@ inline constexpr result not_permitted = 800;
 inline constexpr result not_supported = 801;
 inline constexpr result stream_capture_unsupported = 900;
 inline constexpr result stream_capture_invalidated = 901;
+inline constexpr result stream_capture_unjoined = 904;
+inline constexpr result stream_capture_implicit = 906;
+inline constexpr result captured_event = 907;
+inline constexpr result stream_capture_wrong_thread = 908;
 inline constexpr result unknown = 999;
 }  // namespace results
 
@@ -93,9 +97,11 @@ inline constexpr unsigned int ipc_lazy_enable_peer_access = 1;
 }  // namespace flags
 
 /// CUstreamCaptureMode.
+// NOLINTNEXTLINE(performance-enum-size): as wide as the vendor's
 enum class capture_mode : int { global = 0, thread_local_mode = 1, relaxed = 2 };
 
 /// CUstreamCaptureStatus.
+// NOLINTNEXTLINE(performance-enum-size): as wide as the vendor's
 enum class capture_status : int { none = 0, active = 1, invalidated = 2 };
 
 }  // namespace spark_comm::cuda::abi

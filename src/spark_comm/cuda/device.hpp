@@ -2,18 +2,18 @@
 // A device with its primary context, and the scope that makes it current for a few calls.
 #pragma once
 
+#include <spark_comm/core/export.hpp>
+#include <spark_comm/core/progress.hpp>
+#include <spark_comm/core/time.hpp>
+#include <spark_comm/cuda/driver.hpp>
+#include <spark_comm/cuda/stream_ref.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
-
-#include <spark_comm/core/export.hpp>
-#include <spark_comm/core/progress.hpp>
-#include <spark_comm/core/time.hpp>
-#include <spark_comm/cuda/driver.hpp>
-#include <spark_comm/cuda/stream_ref.hpp>
 
 namespace spark_comm::cuda {
 
@@ -38,7 +38,8 @@ struct device_info {
 /// Threads: any.
 class SPARK_COMM_API device {
  public:
-  /// Throws: invalid_argument "device 3 of 1 visible" when there is no such device.
+  /// Throws: invalid_argument "device 3 of 1 visible" when there is no such device; device_failed
+  /// when there is none at all.
   [[nodiscard]] static device open(const driver& loaded, int ordinal);
 
   [[nodiscard]] int ordinal() const noexcept;
@@ -71,10 +72,12 @@ class SPARK_COMM_API device {
     std::size_t free_bytes = 0;
     std::size_t total_bytes = 0;
   };
+
   [[nodiscard]] memory_info memory() const;
 
  private:
   struct state;
+
   explicit device(std::shared_ptr<const state> shared) : state_(std::move(shared)) {}
 
   std::shared_ptr<const state> state_;
@@ -83,7 +86,7 @@ class SPARK_COMM_API device {
 /// Makes a device's context current for the calling thread, and puts the old one back.
 class SPARK_COMM_API device_scope {
  public:
-  [[nodiscard]] explicit device_scope(const device& target);
+  [[nodiscard]] explicit device_scope(device target);
   device_scope(const device_scope&) = delete;
   device_scope& operator=(const device_scope&) = delete;
   device_scope(device_scope&&) = delete;

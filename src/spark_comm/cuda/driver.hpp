@@ -2,15 +2,15 @@
 // The loaded CUDA driver (or the host runtime in its place) and the one way to check its answers.
 #pragma once
 
-#include <memory>
-#include <source_location>
-#include <string>
-#include <utility>
-
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/cuda/api.hpp>
+
+#include <memory>
+#include <source_location>
+#include <string>
+#include <utility>
 
 namespace spark_comm::cuda {
 
@@ -38,14 +38,18 @@ class SPARK_COMM_API driver {
 
   [[nodiscard]] int device_count() const;
 
-  /// Throws unless `code` is success: out_of_memory for CUDA's, invalid_argument for an invalid
-  /// value or handle, device_failed for the rest, with number, name and text kept.
-  /// `function` is a literal: the native function's name.
+  /// Throws unless `code` is success: the code that `errc_of` gives, with number, name and text
+  /// kept. `function` is a literal: the native function's name.
   void check(abi::result code,
              const char* function,
              std::source_location where = std::source_location::current()) const;
 
-  /// For destructors: reports what `check` would have thrown.
+  /// The error that `check` throws, for those who keep it or say more.
+  [[nodiscard]] error to_error(abi::result code,
+                               const char* function,
+                               std::source_location where = std::source_location::current()) const;
+
+  /// For destructors: reports what `check` would have thrown, once for each function and code.
   void check_noexcept(abi::result code, const char* function) const noexcept;
 
   /// The native code with CUDA's name and text, for errors composed elsewhere.
@@ -62,5 +66,10 @@ class SPARK_COMM_API driver {
 
   std::shared_ptr<const state> state_;
 };
+
+/// Our code for a result of CUDA: out_of_memory; invalid_argument for an invalid value, device or
+/// handle; not_supported; invalid_usage for everything about stream capture; device_failed for the
+/// rest, unknown numbers included.
+[[nodiscard]] SPARK_COMM_API errc errc_of(abi::result code) noexcept;
 
 }  // namespace spark_comm::cuda

@@ -6,8 +6,10 @@
 #include <spark_comm/core/progress.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/device.hpp>
-#include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/cuda/handles.hpp>
+#include <spark_comm/cuda/stream_ref.hpp>
+
+#include <cstdint>
 
 namespace spark_comm::cuda {
 
@@ -18,26 +20,34 @@ class SPARK_COMM_API event {
   void record(stream_ref s);
 
   /// Whether the latest record has been reached.
-  /// Throws: invalid_usage when never recorded; device_failed.
+  /// Throws: invalid_usage when never recorded, recorded during a capture, or moved from;
+  /// device_failed.
   [[nodiscard]] progress poll() const;
 
   /// As `device::wait`, for this point.
   [[nodiscard]] wait_result wait(duration limit) const;
 
-  [[nodiscard]] bool is_recorded() const noexcept { return recorded_; }
+  [[nodiscard]] bool is_recorded() const noexcept { return recorded_ != record_kind::never; }
 
   /// Milliseconds between two reached points of timed events.
+  /// Throws: invalid_usage when one is not reached; invalid_argument for events without timing.
   [[nodiscard]] static float elapsed_ms(const event& start, const event& end);
 
   [[nodiscard]] abi::event get() const noexcept { return handle_.get(); }
 
  private:
   friend class device;
+
+  // Where the latest record is: the host can only wait for one that runs by itself.
+  enum class record_kind : std::uint8_t { never, in_stream, in_capture };
+
   event(device owner, unique_event handle);
+  void require_handle() const;
+  void require_reachable() const;
 
   device owner_;
   unique_event handle_;
-  bool recorded_ = false;
+  record_kind recorded_ = record_kind::never;
 };
 
 }  // namespace spark_comm::cuda

@@ -2,15 +2,15 @@
 // Owned device memory and pinned host memory, and copies between them.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-
 #include <spark_comm/core/device_span.hpp>
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/cuda/device.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
 
 namespace spark_comm::cuda {
 

@@ -2,9 +2,9 @@
 // A borrowed stream: how an engine's own CUstream or cudaStream_t enters the library.
 #pragma once
 
-#include <cstddef>
-
 #include <spark_comm/cuda/abi.hpp>
+
+#include <cstddef>
 
 namespace spark_comm::cuda {
 

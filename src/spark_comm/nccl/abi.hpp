@@ -4,10 +4,10 @@
 // Source: nccl.h, NCCL 2.28.9; config fields up to 2.30.7.
 #pragma once
 
+#include <spark_comm/cuda/abi.hpp>
+
 #include <climits>
 #include <cstddef>
-
-#include <spark_comm/cuda/abi.hpp>
 
 // The vendor's opaque types, by their own names.
 struct ncclComm;

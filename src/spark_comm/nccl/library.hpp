@@ -2,17 +2,17 @@
 // The loaded NCCL (or the host runtime in its place): version, capabilities, checked calls.
 #pragma once
 
+#include <spark_comm/core/diagnostics.hpp>
+#include <spark_comm/core/error.hpp>
+#include <spark_comm/core/export.hpp>
+#include <spark_comm/nccl/api.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <source_location>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include <spark_comm/core/diagnostics.hpp>
-#include <spark_comm/core/error.hpp>
-#include <spark_comm/core/export.hpp>
-#include <spark_comm/nccl/api.hpp>
 
 namespace spark_comm::nccl {
 
@@ -27,8 +27,8 @@ enum class capability : std::uint8_t {
   fp8,         ///< fp8 data types, since 2.24.3.
 };
 
-inline constexpr capability all_capabilities[] = {capability::window, capability::all_to_all,
-                                                  capability::revoke, capability::fp8};
+inline constexpr capability all_capabilities[] = {
+    capability::window, capability::all_to_all, capability::revoke, capability::fp8};
 
 [[nodiscard]] SPARK_COMM_API std::string_view name_of(capability what) noexcept;
 
@@ -65,8 +65,7 @@ class SPARK_COMM_API library {
   [[nodiscard]] bool supports(capability what) const noexcept;
 
   /// Throws not_supported naming the version that brings it.
-  void require(capability what,
-               std::source_location where = std::source_location::current()) const;
+  void require(capability what, std::source_location where = std::source_location::current()) const;
 
   /// Throws unless `code` is success. In-progress is not an error and must be handled before.
   void check(abi::result code,

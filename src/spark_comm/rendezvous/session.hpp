@@ -39,17 +39,17 @@ struct fact {
 /// What a rank brings to the meeting.
 struct hello {
   std::uint64_t generation = 0;
-  std::vector<fact> facts;
+  std::vector<fact> facts = {};
 };
 
 /// How to meet.
 struct meeting_options {
   /// Called on the head once it listens, with the address including the real port.
-  std::function<void(const std::string& address)> on_listening;
+  std::function<void(const std::string& address)> on_listening = {};
   /// Encrypts every connection and lets nobody in who does not hold it. Needed unless all ranks
   /// meet on loopback.
-  std::optional<secret> key;
-  diagnostics log;
+  std::optional<secret> key = {};
+  diagnostics log = {};
 };
 
 /// Told what happens on a session. Called on the session's own thread, one call at a time.

@@ -127,8 +127,7 @@ asio::awaitable<frame> connection::receive(std::size_t limit_bytes) {
     throw_lost({}, 0, 0);
   }
   frame out{.kind = header->kind, .body = bytes(header->body_bytes)};
-  got = co_await asio::async_read(
-      socket_, asio::buffer(out.body), asio::redirect_error(asio::use_awaitable, failure));
+  got = co_await read(asio::buffer(out.body), failure);
   if (failure) {
     throw_lost(failure, got, out.body.size());
   }

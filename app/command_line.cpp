@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+#include "command_line.hpp"
+
+#include "bench_options.hpp"
+#include "build_info.hpp"
+#include "exit_code.hpp"
+#include "info.hpp"
+#include "operation.hpp"
+#include "option_values.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fmt/format.h>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace spark_comm::app {
+namespace {
+
+/// The parsed values of all verbs.
+struct values {
+  bench_options bench;
+  job_options check;
+  info_options info;
+  std::vector<std::string> help_topic;
+};
+
+void add_runtime(CLI::App& verb, runtime_kind& kind, std::string& nccl_library) {
+  add_named(verb, "--runtime", kind, runtime_names(), "which driver and NCCL to load");
+  verb.add_option("--nccl", nccl_library, "NCCL library by path (default: libnccl.so.2)")
+      ->type_name("PATH");
+}
+
+void add_job(CLI::App& verb, job_options& job) {
+  add_runtime(verb, job.runtime, job.nccl_library);
+  verb.add_option("--ranks", job.ranks, "processes to start, one rank each")
+      ->type_name("N")
+      ->capture_default_str();
+  verb.add_flag("--share-gpu", job.share_gpu, "let several ranks use one GPU");
+  add_duration(verb, "--deadline", job.deadline, "limit of the join and of every operation");
+  add_duration(verb, "--limit", job.limit, "limit of the whole run");
+}
+
+void add_bench(CLI::App& root, values& into) {
+  CLI::App& verb =
+      *root.add_subcommand("bench", "measure an operation, after checking its results");
+  bench_options& options = into.bench;
+  add_named(verb, "operation", options.what, operation_table(), "what to measure")->required();
+  add_size(verb, "--min", options.min_bytes, "smallest size (8, 4K, 1M, 2G; K = 1024)");
+  add_size(verb, "--max", options.max_bytes, "largest size (default: 64M on GPUs, 16M on the CPU)");
+  verb.add_option("--factor", options.factor, "from one size to the next")
+      ->type_name("N")
+      ->capture_default_str();
+  add_named(verb, "--dtype", options.dtype, data_type_names(), "element type");
+  add_named(verb, "--op", options.op, reduce_op_names(), "reduction");
+  verb.add_option("--root", options.root, "root rank")->type_name("RANK")->capture_default_str();
+  verb.add_option("--iterations", options.iterations, "timed operations a size")
+      ->type_name("N")
+      ->capture_default_str();
+  verb.add_option("--warmup", options.warmup, "operations before them that do not count")
+      ->type_name("N")
+      ->capture_default_str();
+  add_named(verb, "--mode", options.mode, timing_mode_names(), "how time is taken");
+  verb.add_option("--link", options.link_gigabits, "speed of the link in Gb/s, to judge by")
+      ->type_name("GBITS");
+  verb.add_option("--json", options.json_file, "also write the result to this file")
+      ->type_name("FILE");
+  add_job(verb, options.job);
+}
+
+void add_check(CLI::App& root, values& into) {
+  CLI::App& verb = *root.add_subcommand("check", "check every operation, element by element");
+  add_job(verb, into.check);
+}
+
+void add_info(CLI::App& root, values& into) {
+  CLI::App& verb = *root.add_subcommand("info", "show what was loaded and what works here");
+  add_runtime(verb, into.info.runtime, into.info.nccl_library);
+  verb.add_flag("--json", into.info.as_json, "print JSON");
+}
+
+std::string version_line() {
+  return fmt::format("spark-comm {} ({})\n", build_version(), build_commit());
+}
+
+/// "bench" for what was typed after "help", or the tool itself.
+std::string help_for(CLI::App& root, const std::vector<std::string>& topic) {
+  // Else the help of the verb that was parsed, which is "help", would be shown.
+  root.clear();
+  if (topic.empty()) {
+    return root.help();
+  }
+  for (CLI::App* const verb : root.get_subcommands([](const CLI::App*) { return true; })) {
+    if (verb->get_name() == topic.front()) {
+      return verb->help();
+    }
+  }
+  throw usage_failure(fmt::format("help {}: accepted are {}", topic.front(), verb_names(root)));
+}
+
+/// One line that names what is accepted.
+failure explain(const CLI::App& root, const CLI::ParseError& error) {
+  const CLI::App* verb = &root;
+  for (const CLI::App* parsed : root.get_subcommands()) {
+    verb = parsed;
+  }
+  const std::string name = verb == &root ? "" : verb->get_name() + ": ";
+  const bool is_unknown_argument = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  if (verb == &root) {
+    return usage_failure(
+        fmt::format("{}: accepted are {}", one_line(error.what()), verb_names(root)));
+  }
+  if (is_unknown_argument) {
+    return usage_failure(
+        fmt::format("{}{}: accepted are {}", name, one_line(error.what()), option_names(*verb)));
+  }
+  return usage_failure(name + one_line(error.what()));
+}
+
+request to_request(CLI::App& root, values& parsed) {
+  if (root.got_subcommand("bench")) {
+    validate(parsed.bench);
+    return bench_request{std::move(parsed.bench)};
+  }
+  if (root.got_subcommand("check")) {
+    validate(parsed.check);
+    return check_request{std::move(parsed.check)};
+  }
+  if (root.got_subcommand("info")) {
+    return info_request{std::move(parsed.info)};
+  }
+  return show_text{help_for(root, parsed.help_topic)};
+}
+
+}  // namespace
+
+request parse_command_line(const std::vector<std::string>& arguments) {
+  values parsed;
+  CLI::App root{"Communication for LLM inference over NCCL: look, measure, check.", "spark-comm"};
+  root.set_version_flag("--version", version_line());
+  root.require_subcommand(1);
+  add_bench(root, parsed);
+  add_check(root, parsed);
+  add_info(root, parsed);
+  root.add_subcommand("help", "show this, or the options of a verb")
+      ->add_option("verb", parsed.help_topic, "the verb")
+      ->expected(0, 1);
+  if (arguments.empty()) {
+    throw usage_failure("no verb: accepted are " + verb_names(root));
+  }
+  // CLI11 takes them from the back.
+  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};
+  try {
+    root.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    const std::vector<CLI::App*> verbs = root.get_subcommands();
+    return show_text{verbs.empty() ? root.help() : verbs.front()->help()};
+  } catch (const CLI::CallForVersion&) {
+    return show_text{version_line()};
+  } catch (const CLI::ParseError& error) {
+    throw explain(root, error);
+  }
+  return to_request(root, parsed);
+}
+
+}  // namespace spark_comm::app

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+// Host time to enqueue an eager all-reduce: through a communicator, and by the raw native call on a
+// blocking native communicator of the same process, interleaved in one run. Prints one JSON object
+// on rank 0.
+//
+//     spark-comm launch -n 2 -- enqueue [iterations]
+#include <spark_comm/nccl/config.hpp>
+#include <spark_comm/spark_comm.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using clock_type = std::chrono::steady_clock;
+namespace nccl = spark_comm::nccl;
+
+struct samples {
+  std::vector<double> enqueue_us;
+  std::vector<double> total_us;
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+double microseconds(clock_type::duration span) {
+  return std::chrono::duration<double, std::micro>(span).count();
+}
+
+// A raw blocking communicator over the same ranks. Its id travels over the communicator under test.
+nccl::abi::comm make_raw(spark_comm::communicator& comm) {
+  const auto& library = comm.loaded_runtime().library();
+  const auto stream = comm.device().create_stream();
+  nccl::abi::unique_id id{};
+  if (comm.rank() == 0) {
+    library.check(library.table().ncclGetUniqueId(&id), "ncclGetUniqueId");
+  }
+  const auto shared = spark_comm::cuda::device_buffer::allocate(comm.device(), sizeof id);
+  copy_async(comm.device(), shared.address(), &id, sizeof id, stream);
+  broadcast(comm, shared.as<std::byte>(), spark_comm::rank_id{0}, stream);
+  copy_async(comm.device(), &id, shared.address(), sizeof id, stream);
+  if (comm.wait(stream, 20s) == spark_comm::wait_result::timed_out) {
+    std::fprintf(stderr, "the id did not arrive in 20 s\n");
+    std::exit(4);  // NOLINT(concurrency-mt-unsafe): the program's only thread of its own
+  }
+  const spark_comm::cuda::device_scope current{comm.device()};
+  nccl::abi::config config = nccl::make_config({}, nccl::blocking_mode::blocking);
+  nccl::abi::comm raw = nullptr;
+  library.check(
+      library.table().ncclCommInitRankConfig(&raw, comm.world_size(), id, comm.rank(), &config),
+      "ncclCommInitRankConfig");
+  return raw;
+}
+
+template <typename Enqueue>
+void measure(spark_comm::communicator& comm,
+             spark_comm::cuda::stream_ref stream,
+             samples& into,
+             Enqueue&& enqueue) {
+  const auto begin = clock_type::now();
+  enqueue();
+  const auto enqueued = clock_type::now();
+  if (comm.wait(stream, 20s) == spark_comm::wait_result::timed_out) {
+    std::fprintf(stderr, "rank %d: an all-reduce is not over after 20 s\n", comm.rank());
+    std::exit(4);  // NOLINT(concurrency-mt-unsafe)
+  }
+  into.total_us.push_back(microseconds(clock_type::now() - begin));
+  into.enqueue_us.push_back(microseconds(enqueued - begin));
+}
+
+int run(int iterations) {
+  const auto runtime = spark_comm::runtime::load(spark_comm::runtime_kind::automatic);
+  auto comm = spark_comm::communicator::join(
+      runtime,
+      spark_comm::world::from_environment(),
+      {.name = "enqueue", .sharing = spark_comm::device_sharing::allowed});
+  const auto& library = comm.loaded_runtime().library();
+  const nccl::abi::comm raw = make_raw(comm);
+  const auto stream = comm.device().create_stream();
+  const std::array<std::size_t, 4> sizes = {8, 8192, 65536, 1048576};
+  const auto x = spark_comm::cuda::device_buffer::allocate(comm.device(), sizes.back());
+  fill_async(comm.device(), x.address(), 0, sizes.back(), stream);
+
+  std::string rows;
+  for (const std::size_t bytes : sizes) {
+    const std::size_t count = bytes / sizeof(spark_comm::bfloat16);
+    const spark_comm::device_span<spark_comm::bfloat16> span{
+        static_cast<spark_comm::bfloat16*>(x.address()), count};
+    samples ours;
+    samples theirs;
+    for (int i = 0; i < iterations; ++i) {
+      measure(
+          comm, stream, ours, [&] { all_reduce(comm, span, spark_comm::reduce_op::sum, stream); });
+      measure(comm, stream, theirs, [&] {
+        library.check(
+            library.table().ncclAllReduce(span.address,
+                                          span.address,
+                                          count,
+                                          static_cast<int>(spark_comm::data_type::bfloat16),
+                                          0,
+                                          raw,
+                                          stream.ref().get()),
+            "ncclAllReduce");
+      });
+    }
+    std::array<char, 256> row{};
+    std::snprintf(
+        row.data(),
+        row.size(),
+        "%s{\"bytes\": %zu, \"enqueue_us\": %.3f, \"raw_enqueue_us\": %.3f, \"ratio\": %.4f, "
+        "\"total_us\": %.3f, \"raw_total_us\": %.3f}",
+        rows.empty() ? "" : ", ",
+        bytes,
+        median(ours.enqueue_us),
+        median(theirs.enqueue_us),
+        median(ours.enqueue_us) / median(theirs.enqueue_us),
+        median(ours.total_us),
+        median(theirs.total_us));
+    rows += row.data();
+  }
+  if (comm.rank() == 0) {
+    std::printf(
+        "{\"benchmark\": \"enqueue\", \"ranks\": %d, \"iterations\": %d, \"runtime\": \"%s\", "
+        "\"rows\": [%s]}\n",
+        comm.world_size(),
+        iterations,
+        comm.loaded_runtime().description().c_str(),
+        rows.c_str());
+  }
+  library.check(library.table().ncclCommDestroy(raw), "ncclCommDestroy");
+  comm.close(20s);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc > 1 ? std::atoi(argv[1]) : 500);
+  } catch (const spark_comm::error& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    return 4;
+  }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/collectives/detail/check.hpp>
+#include <spark_comm/collectives/detail/submit.hpp>
+#include <spark_comm/comm/communicator.hpp>
+#include <spark_comm/comm/detail/communicator_core.hpp>
+#include <spark_comm/comm/detail/group_context.hpp>
+#include <spark_comm/comm/operation.hpp>
+#include <spark_comm/comm/submission.hpp>
+#include <spark_comm/core/data_type.hpp>
+#include <spark_comm/cuda/memory.hpp>
+#include <spark_comm/cuda/stream_ref.hpp>
+
+namespace spark_comm::detail {
+
+void submit_collective(communicator& comm, const operation& op) {
+  communicator_core& core = comm.core();
+  if (op.record.count_elements == 0) {
+    core.require_operable();
+    return;
+  }
+  if (core.is_alone()) {
+    core.require_operable();
+    core.require_own_stream(op);
+    if (op.in != op.out) {
+      cuda::copy_async(core.device(),
+                       op.out,
+                       op.in,
+                       op.record.count_elements * size_of(op.record.dtype),
+                       cuda::stream_ref{op.stream});
+    }
+    return;
+  }
+  submit(comm, op);
+}
+
+void submit_point_to_point(communicator& comm, const argument_check& check, const operation& op) {
+  if (op.record.root_or_peer == comm.rank() && open_group() == nullptr) {
+    check.fail("a message to this rank itself needs a group that holds both halves");
+  }
+  submit(comm, op);
+}
+
+}  // namespace spark_comm::detail

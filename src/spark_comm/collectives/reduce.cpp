@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/collectives/detail/check.hpp>
+#include <spark_comm/collectives/detail/submit.hpp>
+#include <spark_comm/collectives/reduce.hpp>
+#include <spark_comm/comm/communicator.hpp>
+#include <spark_comm/comm/operation.hpp>
+#include <spark_comm/core/data_type.hpp>
+#include <spark_comm/core/reduce_op.hpp>
+#include <spark_comm/cuda/stream_ref.hpp>
+#include <spark_comm/nccl/api.hpp>
+#include <spark_comm/supervise/operation.hpp>
+
+#include <cstddef>
+
+namespace spark_comm {
+namespace {
+
+launch_result launch_reduce(const nccl::api& call,
+                            nccl::abi::comm comm,
+                            const operation& op) noexcept {
+  return {call.ncclReduce(op.in,
+                          op.out,
+                          op.record.count_elements,
+                          static_cast<int>(op.record.dtype),
+                          static_cast<int>(op.record.op),
+                          op.record.root_or_peer,
+                          comm,
+                          op.stream),
+          "ncclReduce"};
+}
+
+}  // namespace
+
+void reduce(communicator& comm,
+            const void* in,
+            void* out,
+            std::size_t count_elements,
+            data_type dtype,
+            reduce_op op,
+            rank_id root,
+            cuda::stream_ref s,
+            const call_options& options) {
+  const detail::argument_check check{comm.core(), operation_kind::reduce, count_elements, dtype};
+  check.require_reducible(op);
+  check.require_rank("root", root.value);
+  const std::size_t bytes = check.bytes();
+  check.require_buffer("in", in, bytes);
+  if (comm.rank() == root.value) {
+    check.require_buffer("out", out, bytes);
+    if (in != out) {
+      check.require_disjoint(in, bytes, out, bytes);
+    }
+  }
+  detail::submit_collective(comm,
+                            {.record = {.count_elements = count_elements,
+                                        .root_or_peer = root.value,
+                                        .kind = operation_kind::reduce,
+                                        .dtype = dtype,
+                                        .op = op},
+                             .in = in,
+                             .out = out,
+                             .stream = s.get(),
+                             .deadline = options.deadline,
+                             .launch = launch_reduce});
+}
+
+}  // namespace spark_comm

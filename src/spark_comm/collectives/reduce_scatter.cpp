@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/collectives/detail/check.hpp>
+#include <spark_comm/collectives/detail/submit.hpp>
+#include <spark_comm/collectives/reduce_scatter.hpp>
+#include <spark_comm/comm/communicator.hpp>
+#include <spark_comm/comm/operation.hpp>
+#include <spark_comm/core/data_type.hpp>
+#include <spark_comm/core/reduce_op.hpp>
+#include <spark_comm/cuda/stream_ref.hpp>
+#include <spark_comm/nccl/api.hpp>
+#include <spark_comm/supervise/operation.hpp>
+
+#include <cstddef>
+
+namespace spark_comm {
+namespace {
+
+launch_result launch_reduce_scatter(const nccl::api& call,
+                                    nccl::abi::comm comm,
+                                    const operation& op) noexcept {
+  return {call.ncclReduceScatter(op.in,
+                                 op.out,
+                                 op.record.count_elements,
+                                 static_cast<int>(op.record.dtype),
+                                 static_cast<int>(op.record.op),
+                                 comm,
+                                 op.stream),
+          "ncclReduceScatter"};
+}
+
+}  // namespace
+
+void reduce_scatter(communicator& comm,
+                    const void* in,
+                    void* out,
+                    std::size_t count_elements,
+                    data_type dtype,
+                    reduce_op op,
+                    cuda::stream_ref s,
+                    const call_options& options) {
+  const detail::argument_check check{
+      comm.core(), operation_kind::reduce_scatter, count_elements, dtype};
+  check.require_reducible(op);
+  const std::size_t block_bytes = check.bytes();
+  const std::size_t all_bytes = check.bytes(static_cast<std::size_t>(comm.world_size()));
+  check.require_buffer("in", in, all_bytes);
+  check.require_buffer("out", out, block_bytes);
+  if (out != detail::block_at(in, block_bytes, comm.rank())) {
+    check.require_disjoint(in, all_bytes, out, block_bytes);
+  }
+  detail::submit_collective(comm,
+                            {.record = {.count_elements = count_elements,
+                                        .kind = operation_kind::reduce_scatter,
+                                        .dtype = dtype,
+                                        .op = op},
+                             .in = in,
+                             .out = out,
+                             .stream = s.get(),
+                             .deadline = options.deadline,
+                             .launch = launch_reduce_scatter});
+}
+
+}  // namespace spark_comm

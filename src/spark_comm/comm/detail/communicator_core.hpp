@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+// The state behind a communicator: identity, status, the native communicator and the gate in front
+// of it. The communicator object, its groups and its operations are thin around this.
+#pragma once
+
+#include <spark_comm/comm/detail/call_gate.hpp>
+#include <spark_comm/comm/detail/completion_events.hpp>
+#include <spark_comm/comm/detail/native_communicator.hpp>
+#include <spark_comm/comm/operation.hpp>
+#include <spark_comm/comm/options.hpp>
+#include <spark_comm/comm/runtime.hpp>
+#include <spark_comm/core/error.hpp>
+#include <spark_comm/cuda/device.hpp>
+#include <spark_comm/cuda/memory.hpp>
+#include <spark_comm/cuda/stream.hpp>
+#include <spark_comm/rendezvous/session.hpp>
+#include <spark_comm/rendezvous/world.hpp>
+#include <spark_comm/supervise/communicator_state.hpp>
+#include <spark_comm/supervise/supervisor.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace spark_comm::detail {
+
+/// An operation between its record and the end of its launch.
+struct followed_operation {
+  std::uint64_t flight_index = 0;
+  time_point submitted_at;
+  std::optional<std::uint64_t> events;  ///< Its pair in `completion_events`; none while captured.
+};
+
+/// Shared between the communicator object and the threads that join, watch and end it.
+class communicator_core : public std::enable_shared_from_this<communicator_core> {
+ public:
+  /// Checks the arguments and opens the device; nothing is started.
+  communicator_core(runtime loaded, world place, join_options options);
+  communicator_core(const communicator_core&) = delete;
+  communicator_core& operator=(const communicator_core&) = delete;
+  communicator_core(communicator_core&&) = delete;
+  communicator_core& operator=(communicator_core&&) = delete;
+  ~communicator_core();
+
+  // Identity.
+  [[nodiscard]] const runtime& loaded() const noexcept { return loaded_; }
+
+  [[nodiscard]] const world& place() const noexcept { return place_; }
+
+  [[nodiscard]] const join_options& options() const noexcept { return options_; }
+
+  [[nodiscard]] const cuda::device& device() const noexcept { return device_; }
+
+  [[nodiscard]] bool is_alone() const noexcept { return place_.world_size == 1; }
+
+  [[nodiscard]] bool can_reduce_fp8() const noexcept { return can_reduce_fp8_; }
+
+  /// Name, rank, world and device, for errors.
+  [[nodiscard]] error_context context() const;
+
+  // Status.
+  [[nodiscard]] communicator_status& status() noexcept { return status_; }
+
+  [[nodiscard]] const communicator_status& status() const noexcept { return status_; }
+
+  [[nodiscard]] std::uint64_t sequence() const noexcept {
+    return sequence_.load(std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
+
+  /// Keeps the first error; later ones are dropped.
+  void fail(const error& cause) noexcept;
+
+  /// Throws unless operations are allowed now.
+  void require_operable() const;
+
+  // Life. Each blocks, on whatever thread calls it.
+  /// Meets the others and connects. Throws after having cleaned up.
+  void join(const deadline& until);
+
+  /// Orderly end; throws timed_out after having aborted.
+  void close(duration limit);
+
+  void abort() noexcept;
+
+  // Launching; see launch.cpp.
+  /// Lets the calling thread issue operations. Throws invalid_usage or aborted.
+  void enter();
+
+  void leave() noexcept { gate_.leave(); }
+
+  /// Throws invalid_argument when the operation's stream belongs to another device.
+  void require_own_stream(const operation& op);
+
+  /// Numbers the operation and writes it down.
+  followed_operation note(operation& op);
+
+  /// As `note`; then, in the strict check, waits for the others to agree.
+  /// Before the launch; the caller has entered. Throws: mismatch, timed_out (broken).
+  [[nodiscard]] followed_operation prepare(operation& op);
+
+  /// The native calls of `op`.
+  [[nodiscard]] launch_result launch(const operation& op) const noexcept;
+
+  /// After a launch that answered success or in-progress: waits until NCCL has really launched it
+  /// (in progress where its environment makes every communicator non-blocking), then has the
+  /// operation watched.
+  void follow(const operation& op, const followed_operation& followed, nccl::abi::result launched);
+
+  /// Turns a failed launch into the error to throw, and breaks the communicator.
+  [[nodiscard]] error launch_failure(const launch_result& result, const operation& op);
+
+  /// Breaks the communicator and tells the peers.
+  void fail_and_announce(const error& cause) noexcept;
+
+  /// A stream of the communicator's own, made at the first use.
+  [[nodiscard]] const cuda::stream& own_stream();
+
+  /// One element of device memory that a barrier reduces, made at the first use.
+  [[nodiscard]] void* barrier_element();
+
+ private:
+  [[nodiscard]] rendezvous::hello introduce() const;
+  [[nodiscard]] nccl::abi::unique_id share_id(const deadline& until);
+  [[nodiscard]] watchdog_hooks make_hooks();
+  void connect(const deadline& until);
+  void end_join() noexcept;
+  void wait_for_work(const deadline& until);
+  void tear_down(const deadline& until);
+  void abort_native() noexcept;
+  void end_supervision(flight_end how) noexcept;
+  [[nodiscard]] bool is_captured(cuda::stream_ref stream) const;
+  void settle_launch(const operation& op);
+  void require_agreement(const operation& op);
+
+  runtime loaded_;
+  world place_;
+  join_options options_;
+  cuda::device device_;
+  bool can_reduce_fp8_ = false;
+
+  communicator_status status_;
+  std::atomic<std::uint64_t> sequence_{0};
+  std::uint64_t generation_ = 1;
+
+  call_gate gate_;
+  completion_events events_;
+  cuda::abi::stream own_device_stream_ = nullptr;  // the last one found to be of our device
+  std::optional<cuda::stream> own_stream_;
+  std::optional<cuda::device_buffer> barrier_memory_;
+
+  std::mutex life_mutex_;  // guards the next two: made by the join, taken by whoever ends it
+  bool is_joining_ = true;
+  std::shared_ptr<native_communicator> native_;
+  nccl::abi::comm working_ = nullptr;  // native_->working(), for the launches; set before `ready`
+
+  // Made by the join and kept to the end: a thread that comes late out of a native call may still
+  // use them after an abort. Stopped before that.
+  std::unique_ptr<rendezvous::session> session_;
+  std::unique_ptr<supervisor> supervisor_;
+};
+
+}  // namespace spark_comm::detail

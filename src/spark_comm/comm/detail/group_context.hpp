@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+// What a thread has collected since its outermost group_scope began.
+//
+// Operations are collected here and not in NCCL: nothing native is open between the calls, so that
+// a scope left by an exception drops its operations without a trace, and nothing of them is
+// launched.
+#pragma once
+
+#include <spark_comm/comm/detail/communicator_core.hpp>
+#include <spark_comm/comm/detail/issue.hpp>
+#include <spark_comm/comm/operation.hpp>
+
+#include <vector>
+
+namespace spark_comm::detail {
+
+/// One thread's open group.
+class group_context {
+ public:
+  /// Throws what `submit` throws for a communicator that cannot take operations.
+  void collect(communicator_core& core, const operation& op);
+
+  void open() noexcept { ++depth_; }
+
+  /// Ends the innermost scope. At the outermost, launches everything, or drops it when any scope of
+  /// the group was left without a commit.
+  void commit();
+  void drop() noexcept;
+
+  [[nodiscard]] bool is_open() const noexcept { return depth_ > 0; }
+
+ private:
+  int depth_ = 0;
+  bool is_dropped_ = false;
+  std::vector<batch> batches_;
+};
+
+/// The calling thread's group. It is the thread's because NCCL's is: operations of a thread belong
+/// to its own group, whatever other threads have open.
+[[nodiscard]] group_context& this_thread_group() noexcept;
+
+/// The same, or null when the thread has none open.
+[[nodiscard]] group_context* open_group() noexcept;
+
+}  // namespace spark_comm::detail

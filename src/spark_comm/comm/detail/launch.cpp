@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+// How a communicator launches operations: the hot path of the library.
+#include <spark_comm/comm/detail/call_gate.hpp>
+#include <spark_comm/comm/detail/communicator_core.hpp>
+#include <spark_comm/comm/operation.hpp>
+#include <spark_comm/core/error.hpp>
+#include <spark_comm/core/time.hpp>
+#include <spark_comm/cuda/memory.hpp>
+#include <spark_comm/cuda/stream.hpp>
+#include <spark_comm/nccl/abi.hpp>
+#include <spark_comm/supervise/communicator_state.hpp>
+#include <spark_comm/supervise/operation.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace spark_comm::detail {
+namespace {
+
+namespace results = nccl::abi::results;
+
+// The widest element that a barrier's all-reduce may use.
+constexpr std::size_t barrier_bytes = 256;
+
+}  // namespace
+
+void communicator_core::enter() {
+  switch (gate_.enter_as_issuer()) {
+    case call_gate::entry::entered: return;
+    case call_gate::entry::busy:
+      throw error{errc::invalid_usage,
+                  "the communicator is in use by another thread: operations of two threads have no "
+                  "order that the other ranks could share",
+                  context()};
+    case call_gate::entry::closed:
+      status_.require(communicator_action::operate, context());
+      throw error{errc::aborted, "the communicator is being torn down", context()};
+  }
+}
+
+followed_operation communicator_core::note(operation& op) {
+  const time_point now = steady_time().now();
+  op.record.sequence = sequence() + 1;
+  op.record.generation = static_cast<std::uint32_t>(generation_);
+  op.record.stream = reinterpret_cast<std::uintptr_t>(op.stream);
+  if (is_captured(cuda::stream_ref{op.stream})) {
+    op.record.set(operation_flag::captured);
+  }
+  const std::uint64_t index = supervisor_->note_submission(op.record, now);
+  // Only this thread, inside the gate, writes it; others read it for messages.
+  sequence_.store(op.record.sequence, std::memory_order_relaxed);
+  return {.flight_index = index, .submitted_at = now, .events = std::nullopt};
+}
+
+followed_operation communicator_core::prepare(operation& op) {
+  followed_operation followed = note(op);
+  if (options_.supervise.check == mismatch_check::strict &&
+      options_.supervise.enabled == supervision::on) {
+    require_agreement(op);
+  }
+  if (options_.supervise.enabled == supervision::on && !op.record.has(operation_flag::captured)) {
+    followed.events = events_.begin(cuda::stream_ref{op.stream});
+  }
+  return followed;
+}
+
+launch_result communicator_core::launch(const operation& op) const noexcept {
+  return op.launch(loaded_.library().table(), working_, op);
+}
+
+void communicator_core::follow(const operation& op,
+                               const followed_operation& followed,
+                               nccl::abi::result launched) {
+  if (launched == results::in_progress) {
+    settle_launch(op);
+  }
+  if (!followed.events) {
+    return;
+  }
+  events_.end(*followed.events, cuda::stream_ref{op.stream});
+  const duration limit = op.deadline.value_or(options_.operation_deadline);
+  if (!supervisor_->follow({.record = op.record,
+                            .flight_index = followed.flight_index,
+                            .submitted_at = followed.submitted_at,
+                            .limits = {.queued = limit, .running = limit},
+                            .probe = events_.probe(*followed.events)})) {
+    events_.put_back(*followed.events);
+  }
+}
+
+void communicator_core::require_agreement(const operation& op) {
+  const deadline until = deadline::after(op.deadline.value_or(options_.operation_deadline));
+  const agreement answer = supervisor_->agree(op.record, until);
+  if (answer == agreement::agreed) {
+    return;
+  }
+  error_context around = context();
+  around.operation = name_of(op.record.kind);
+  around.sequence = op.record.sequence;
+  around.deadline = until.span();
+  std::string text = answer == agreement::timed_out
+                         ? "another rank has not issued this operation"
+                         : "another rank issued another operation, failed or is gone";
+  for (const peer_observation& peer : supervisor_->peers()) {
+    if (peer.parted) {
+      around.peers.push_back(peer.rank);
+      text = describe(*peer.parted, peer.rank);
+    }
+  }
+  const error failure{
+      answer == agreement::timed_out ? errc::timed_out : errc::mismatch, text, around};
+  fail_and_announce(failure);
+  throw failure;
+}
+
+error communicator_core::launch_failure(const launch_result& result, const operation& op) {
+  error_context around = context();
+  around.operation = name_of(op.record.kind);
+  around.sequence = op.record.sequence;
+  around.count_elements = op.record.count_elements;
+  around.dtype = op.record.dtype;
+  const error failure =
+      loaded_.library().to_error(result.code, result.function).with_context(around);
+  // An invalid argument, too: what could be checked was checked before, and the other ranks may
+  // have launched their half by now.
+  fail_and_announce(failure);
+  return failure;
+}
+
+void communicator_core::settle_launch(const operation& op) {
+  const deadline until = deadline::after(op.deadline.value_or(options_.operation_deadline));
+  try {
+    native_->settle(working_, until, [this] { require_operable(); });
+  } catch (const error& failure) {
+    const error full = failure.with_context(context());
+    fail_and_announce(full);
+    throw full;
+  }
+}
+
+bool communicator_core::is_captured(cuda::stream_ref stream) const {
+  const cuda::driver& driver = loaded_.driver();
+  auto status = cuda::abi::capture_status::none;
+  driver.check(driver.table().cuStreamIsCapturing(stream.get(), &status), "cuStreamIsCapturing");
+  return status != cuda::abi::capture_status::none;
+}
+
+void communicator_core::require_own_stream(const operation& op) {
+  // The null stream is the default one of our own device, which is current during the launch. One
+  // that was asked about is not asked again in a row: this is the way of every operation.
+  if (op.stream == nullptr || op.stream == own_device_stream_) {
+    return;
+  }
+  cuda::abi::context owner = nullptr;
+  const cuda::driver& driver = loaded_.driver();
+  driver.check(driver.table().cuStreamGetCtx(op.stream, &owner), "cuStreamGetCtx");
+  if (owner != device_.context()) {
+    error_context around = context();
+    around.operation = name_of(op.record.kind);
+    throw error{errc::invalid_argument,
+                "the stream belongs to another device than the communicator",
+                around};
+  }
+  own_device_stream_ = op.stream;
+}
+
+const cuda::stream& communicator_core::own_stream() {
+  if (!own_stream_) {
+    own_stream_ = device_.create_stream();
+  }
+  return *own_stream_;
+}
+
+void* communicator_core::barrier_element() {
+  if (!barrier_memory_) {
+    barrier_memory_ = cuda::device_buffer::allocate(device_, barrier_bytes);
+    cuda::fill_async(device_, barrier_memory_->address(), 0, barrier_bytes, own_stream());
+  }
+  return barrier_memory_->address();
+}
+
+}  // namespace spark_comm::detail

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/comm/detail/native_communicator.hpp>
+#include <spark_comm/core/error.hpp>
+#include <spark_comm/core/time.hpp>
+#include <spark_comm/cuda/device.hpp>
+#include <spark_comm/nccl/abi.hpp>
+#include <spark_comm/nccl/config.hpp>
+#include <spark_comm/nccl/library.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace spark_comm::detail {
+namespace {
+
+namespace results = nccl::abi::results;
+
+bool is_healthy(nccl::abi::result code) noexcept {
+  return code == results::success || code == results::in_progress;
+}
+
+}  // namespace
+
+native_communicator::native_communicator(nccl::library library, cuda::device device)
+    : library_(std::move(library)), device_(std::move(device)) {}
+
+void native_communicator::settle(nccl::abi::comm comm,
+                                 const deadline& until,
+                                 const give_up_check& give_up) const {
+  constexpr auto longest_pause = std::chrono::milliseconds{1};
+  duration pause = std::chrono::microseconds{20};
+  while (true) {
+    nccl::abi::result state = results::success;
+    library_.check(library_.table().ncclCommGetAsyncError(comm, &state), "ncclCommGetAsyncError");
+    if (state != results::in_progress) {
+      library_.check(state, "ncclCommGetAsyncError");
+      return;
+    }
+    give_up();
+    if (until.has_passed()) {
+      throw error{errc::timed_out, "NCCL is still in progress", {.deadline = until.span()}};
+    }
+    std::this_thread::sleep_for(std::min<duration>(pause, until.remaining()));
+    pause = std::min<duration>(2 * pause, longest_pause);
+  }
+}
+
+void native_communicator::connect(const native_setup& setup,
+                                  const deadline& until,
+                                  const give_up_check& give_up) {
+  const cuda::device_scope current{device_};
+  const nccl::api& call = library_.table();
+
+  nccl::abi::config parent_config =
+      nccl::make_config(setup.options, nccl::blocking_mode::non_blocking);
+  parent_config.split_share = 1;
+  const nccl::abi::result init =
+      call.ncclCommInitRankConfig(&parent_, setup.world_size, setup.id, setup.rank, &parent_config);
+  if (!is_healthy(init)) {
+    library_.check(init, "ncclCommInitRankConfig");
+  }
+  settle(parent_, until, give_up);
+
+  nccl::abi::config child_config = nccl::make_config(setup.options, nccl::blocking_mode::blocking);
+  child_config.split_share = 1;
+  const nccl::abi::result split =
+      call.ncclCommSplit(parent_, 0, setup.rank, &pending_child_, &child_config);
+  if (!is_healthy(split)) {
+    library_.check(split, "ncclCommSplit");
+  }
+  // The split answers "success" while it works in the background: the parent's state decides.
+  settle(parent_, until, give_up);
+  child_ = std::exchange(pending_child_, nullptr);
+  if (child_ == nullptr) {
+    throw error{errc::internal, "ncclCommSplit ended well and made no communicator"};
+  }
+  settle(child_, until, give_up);
+}
+
+nccl::abi::result native_communicator::async_error() const noexcept {
+  for (nccl::abi::comm comm : {child_, parent_}) {
+    if (comm != nullptr) {
+      nccl::abi::result state = results::success;
+      const nccl::abi::result asked = library_.table().ncclCommGetAsyncError(comm, &state);
+      if (!is_healthy(asked)) {
+        return asked;
+      }
+      if (!is_healthy(state)) {
+        return state;
+      }
+    }
+  }
+  return results::success;
+}
+
+void native_communicator::destroy(const deadline& until) {
+  const cuda::device_scope current{device_};
+  const nccl::api& call = library_.table();
+  // A handle is dead whatever destroy answers, so it leaves the object before the call.
+  if (child_ != nullptr) {
+    library_.check(call.ncclCommDestroy(std::exchange(child_, nullptr)), "ncclCommDestroy");
+  }
+  if (parent_ != nullptr) {
+    const nccl::abi::result finalize = call.ncclCommFinalize(parent_);
+    if (!is_healthy(finalize)) {
+      library_.check(finalize, "ncclCommFinalize");
+    }
+    // Destroying one that is in progress or failed would leave this thread's group depth raised.
+    settle(parent_, until, [] {});
+    library_.check(call.ncclCommDestroy(std::exchange(parent_, nullptr)), "ncclCommDestroy");
+  }
+}
+
+void native_communicator::abort() noexcept {
+  try {
+    const cuda::device_scope current{device_};
+    for (nccl::abi::comm* owned : {&child_, &pending_child_, &parent_}) {
+      if (*owned != nullptr) {
+        // Which answer it gives changes nothing: the handle is dead and the communicator is gone.
+        library_.check(library_.table().ncclCommAbort(std::exchange(*owned, nullptr)),
+                       "ncclCommAbort");
+      }
+    }
+  } catch (const error& failure) {
+    library_.log().report(failure, "while aborting a communicator");
+  }
+}
+
+}  // namespace spark_comm::detail

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+// An operation with its buffers and the native call that launches it.
+#pragma once
+
+#include <spark_comm/core/time.hpp>
+#include <spark_comm/cuda/abi.hpp>
+#include <spark_comm/nccl/api.hpp>
+#include <spark_comm/supervise/operation.hpp>
+
+#include <optional>
+
+namespace spark_comm {
+
+struct operation;
+
+/// What a launch answers: NCCL's code and the function that gave it.
+struct launch_result {
+  nccl::abi::result code = nccl::abi::results::success;
+  const char* function = "";
+};
+
+/// Makes the native calls of one operation. Called between the library's checks and its records,
+/// possibly inside a native group; must not throw.
+using native_launch = launch_result (*)(const nccl::api& call,
+                                        nccl::abi::comm comm,
+                                        const operation& op) noexcept;
+
+/// Everything that a launch needs. The buffers are the caller's and outlive the operation.
+struct operation {
+  operation_record record = {};
+  const void* in = nullptr;
+  void* out = nullptr;
+  cuda::abi::stream stream = nullptr;
+  std::optional<duration> deadline = {};
+  native_launch launch = nullptr;
+};
+
+}  // namespace spark_comm

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+// What a program may say when it joins a communicator or issues an operation.
+#pragma once
+
+#include <spark_comm/core/time.hpp>
+#include <spark_comm/nccl/config.hpp>
+#include <spark_comm/supervise/options.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace spark_comm {
+
+/// Whether ranks may use the same device.
+enum class device_sharing : std::uint8_t {
+  refused,  ///< Two ranks on one device are a mistake: mismatch at the join.
+  allowed,  ///< Wanted, as in tests on one GPU.
+};
+
+/// How to join.
+struct join_options {
+  /// Name in errors and traces.
+  std::string name = "world";
+  /// By when every rank has to be there.
+  duration deadline = std::chrono::seconds{30};
+  /// Default limit of an operation: once from its submission to its start, and once from there to
+  /// its end, so that waiting behind a long kernel is not taken for being stuck.
+  duration operation_deadline = std::chrono::seconds{60};
+  /// Limit of a native abort; what has not come back by then is left behind and reported.
+  duration abort_deadline = std::chrono::milliseconds{1500};
+  /// Device ordinal; unset: rank modulo the number of devices.
+  std::optional<int> device = {};
+  device_sharing sharing = device_sharing::refused;
+  /// Heartbeats, mismatch check and flight record; from the environment unless set here.
+  supervise_options supervise = supervise_options::from_environment();
+  /// Tuning of the NCCL communicator.
+  nccl::config_options nccl = {};
+  /// Called on the head once it listens, with the address including the real port.
+  std::function<void(const std::string& address)> on_listening = {};
+};
+
+/// What a single operation may override.
+struct call_options {
+  /// Limit of this operation; unset: the communicator's.
+  std::optional<duration> deadline = {};
+};
+
+}  // namespace spark_comm

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/core/time.hpp>
+#include <spark_comm/supervise/in_flight.hpp>
+#include <spark_comm/supervise/operation.hpp>
+#include <spark_comm/supervise/watch_policy.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace spark_comm {
+namespace {
+
+void release(const completion_probe& probe) noexcept {
+  if (probe.release != nullptr) {
+    probe.release(probe.context, probe.token);
+  }
+}
+
+bool has_ended(probe_state state) noexcept {
+  return state == probe_state::done || state == probe_state::failed;
+}
+
+}  // namespace
+
+in_flight_table::in_flight_table(std::size_t capacity)
+    : mask_(std::bit_ceil(capacity) - 1), ring_(mask_ + 1) {
+  watched_.reserve(4 * ring_.size());
+  followed_.reserve(4 * ring_.size());
+}
+
+bool in_flight_table::push(const in_flight_operation& operation) noexcept {
+  const std::uint64_t head = head_.load(std::memory_order_relaxed);  // only this thread writes it
+  if (head - known_tail_ > mask_) {
+    // Acquire: the watchdog has copied the slot before it is written again.
+    known_tail_ = tail_.load(std::memory_order_acquire);
+    if (head - known_tail_ > mask_) {
+      return false;
+    }
+  }
+  ring_[head & mask_] = operation;
+  head_.store(head + 1, std::memory_order_release);  // the slot is whole before it is seen
+  return true;
+}
+
+bool in_flight_table::is_crowded() const noexcept {
+  // Relaxed: a hint; a stale tail wakes the watchdog once too often.
+  const std::uint64_t waiting =
+      head_.load(std::memory_order_relaxed) - tail_.load(std::memory_order_relaxed);
+  return waiting > mask_ / 2;
+}
+
+void in_flight_table::drain() {
+  const std::uint64_t head = head_.load(std::memory_order_acquire);
+  std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+  while (tail != head && followed_.size() < followed_.capacity()) {
+    const in_flight_operation& operation = ring_[tail & mask_];
+    followed_.push_back(operation);
+    watched_.push_back({.record = operation.record,
+                        .submitted_at = operation.submitted_at,
+                        .started_at = {},
+                        .limits = operation.limits});
+    ++tail;
+  }
+  tail_.store(tail, std::memory_order_release);
+}
+
+void in_flight_table::poll(time_point now,
+                           const std::function<void(const in_flight_change&)>& on_change) {
+  drain();
+  busy_streams_.clear();
+  for (std::size_t place = 0; place < followed_.size(); ++place) {
+    in_flight_operation& operation = followed_[place];
+    watched_operation& watched = watched_[place];
+    const bool is_ordered = !operation.record.has(operation_flag::captured);
+    const std::uint64_t stream = operation.record.stream;
+    if (is_ordered && std::ranges::find(busy_streams_, stream) != busy_streams_.end()) {
+      continue;
+    }
+    const probe_result result =
+        operation.probe.poll(operation.probe.context, operation.probe.token);
+    const bool is_start = result.state == probe_state::running && !watched.started_at;
+    if (is_start) {
+      watched.started_at = now;
+    }
+    if (is_start || has_ended(result.state)) {
+      on_change({.operation = operation, .result = result});
+    }
+    if (has_ended(result.state)) {
+      release(operation.probe);
+      operation.probe.poll = nullptr;  // the mark of an ended one, until `compact`
+    } else if (is_ordered) {
+      busy_streams_.push_back(stream);
+    }
+  }
+  compact();
+}
+
+void in_flight_table::compact() {
+  std::size_t kept = 0;
+  for (std::size_t place = 0; place < followed_.size(); ++place) {
+    if (followed_[place].probe.poll != nullptr) {
+      followed_[kept] = followed_[place];
+      watched_[kept] = watched_[place];
+      ++kept;
+    }
+  }
+  followed_.resize(kept);
+  watched_.resize(kept);
+}
+
+void in_flight_table::release_all() noexcept {
+  for (const in_flight_operation& operation : followed_) {
+    release(operation.probe);
+  }
+  followed_.clear();
+  watched_.clear();
+  const std::uint64_t head = head_.load(std::memory_order_acquire);
+  for (std::uint64_t tail = tail_.load(std::memory_order_relaxed); tail != head; ++tail) {
+    release(ring_[tail & mask_].probe);
+  }
+  tail_.store(head, std::memory_order_release);
+}
+
+}  // namespace spark_comm

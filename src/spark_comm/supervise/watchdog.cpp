@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/core/diagnostics.hpp>
+#include <spark_comm/core/error.hpp>
+#include <spark_comm/core/time.hpp>
+#include <spark_comm/supervise/in_flight.hpp>
+#include <spark_comm/supervise/lifeline.hpp>
+#include <spark_comm/supervise/options.hpp>
+#include <spark_comm/supervise/watch_policy.hpp>
+#include <spark_comm/supervise/watchdog.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace spark_comm {
+
+watchdog::watchdog(const watchdog_view& view,
+                   const supervise_options& options,
+                   watchdog_hooks hooks,
+                   diagnostics log,
+                   const time_source& time)
+    : view_(view),
+      options_(options),
+      hooks_(std::move(hooks)),
+      log_(std::move(log)),
+      time_(&time) {}
+
+void watchdog::start() {
+  ticker_.start([this] { return step(time_->now()); }, hooks_.on_thread_start);
+}
+
+void watchdog::stop() noexcept {
+  ticker_.stop();
+  view_.table->release_all();
+}
+
+void watchdog::hold_probes() noexcept {
+  const std::scoped_lock lock{asking_};
+  ++holds_;
+}
+
+void watchdog::resume_probes() noexcept {
+  {
+    const std::scoped_lock lock{asking_};
+    --holds_;
+  }
+  wake();
+}
+
+time_point watchdog::step(time_point now) noexcept {
+  try {
+    return look(now);
+  } catch (const std::exception& failure) {
+    log_.report(failure, "watchdog");
+  }
+  return now + options_.heartbeat_interval;
+}
+
+time_point watchdog::look(time_point now) {
+  ask(now);
+  const time_point next_beat =
+      view_.line != nullptr ? view_.line->tick(now) : now + options_.heartbeat_interval;
+  if (has_failed_) {
+    return next_beat;
+  }
+  // While probes are held nobody can say that an operation has not ended.
+  const auto pending = is_held_ ? std::span<const watched_operation>{} : view_.table->pending();
+  const std::vector<peer_observation> peers =
+      view_.line != nullptr ? view_.line->peers() : std::vector<peer_observation>{};
+  const auto verdict = judge({.now = now,
+                              .pending = pending,
+                              .peers = peers,
+                              .native = native_,
+                              .silence_limit = options_.silence_limit});
+  if (verdict) {
+    fail(*verdict, now);
+    return next_beat;
+  }
+  return std::min(next_beat, next_look(now, next_limit(pending), options_.heartbeat_interval));
+}
+
+void watchdog::ask(time_point now) {
+  const std::scoped_lock lock{asking_};
+  is_held_ = holds_ > 0;
+  if (is_held_) {
+    return;
+  }
+  view_.table->poll(now, [&](const in_flight_change& change) { note(change, now); });
+  if (!native_ && hooks_.native_health) {
+    native_ = hooks_.native_health();
+  }
+}
+
+void watchdog::note(const in_flight_change& change, time_point now) {
+  const in_flight_operation& operation = change.operation;
+  switch (change.result.state) {
+    case probe_state::queued:  break;
+    case probe_state::running: view_.record->started(operation.flight_index, now); break;
+    case probe_state::done:
+      view_.record->completed(operation.flight_index, now);
+      view_.log->complete(operation.record);
+      break;
+    case probe_state::failed:
+      view_.record->failed(operation.flight_index,
+                           now,
+                           change.result.code,
+                           change.result.domain,
+                           change.result.native_number);
+      if (!native_) {
+        native_code native;
+        native.domain = change.result.domain;
+        native.number = change.result.native_number;
+        native_ = native_failure{
+            .code = change.result.code, .native = std::move(native), .operation = operation.record};
+      }
+      break;
+  }
+}
+
+void watchdog::fail(const watch_verdict& verdict, time_point now) {
+  has_failed_ = true;
+  const auto pending = view_.table->pending();
+  for (std::size_t place = 0; place < pending.size(); ++place) {
+    if (verdict.operation && pending[place].record.sequence == verdict.operation->sequence) {
+      view_.record->failed(view_.table->flight_index_of(place),
+                           now,
+                           verdict.code,
+                           verdict.native.domain,
+                           verdict.native.number);
+    }
+  }
+  if (view_.line != nullptr && !verdict.was_announced) {
+    view_.line->announce_failure(to_notice(verdict, view_.rank));
+  }
+  hooks_.on_failure(verdict);
+}
+
+}  // namespace spark_comm
