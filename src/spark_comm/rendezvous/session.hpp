@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ struct meeting_options {
   /// meet on loopback.
   std::optional<secret> key = {};
   diagnostics log = {};
+  /// Asked to stop, the meeting and the session's collective calls end at once, as aborted.
+  std::stop_token cancel = {};
 };
 
 /// Told what happens on a session. Called on the session's own thread, one call at a time.
@@ -77,7 +80,7 @@ class SPARK_COMM_API session {
   /// itself; a hello that does not fit is refused with the reason, and the right rank is waited
   /// for. Throws: invalid_argument before a socket is opened (rank, world, address); mismatch on a
   /// rank that was refused; timed_out naming the missing ranks and what was refused; peer_lost;
-  /// system_failed (address in use).
+  /// aborted when it was cancelled; system_failed (address in use).
   [[nodiscard]] static std::unique_ptr<session> meet(const world& place,
                                                      const hello& mine,
                                                      const deadline& until,
