@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "bootstrap.hpp"
 
-#include <unistd.h>
-
-#include <cstring>
-
 #include "last_error.hpp"
 #include "nccl_abi.hpp"
 #include "polling.hpp"
+
+#include <cstring>
+#include <unistd.h>
 
 namespace spark_comm::host::nccl {
 namespace {

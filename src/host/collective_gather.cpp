@@ -35,6 +35,8 @@ task all_gather(communicator& comm, const operation& op) {
   return gather_to(comm, op, readers::all);
 }
 
-task gather(communicator& comm, const operation& op) { return gather_to(comm, op, readers::root); }
+task gather(communicator& comm, const operation& op) {
+  return gather_to(comm, op, readers::root);
+}
 
 }  // namespace spark_comm::host::nccl

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // Communicators made out of another: split (all ranks of the parent take part) and shrink (the
 // survivors alone).
-#include <algorithm>
-#include <cstring>
-#include <memory>
-#include <tuple>
-#include <utility>
-
 #include "group.hpp"
 #include "init.hpp"
 #include "last_error.hpp"
 #include "polling.hpp"
 #include "unique_ids.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <tuple>
+#include <utility>
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -55,9 +55,8 @@ int join_child(const child_plan& plan,
                const segment_address& address,
                communicator_ptr& child) {
   if (address.magic == 0) {
-    return refuse(results::remote_error,
-                  "rank {} could not make the child's shared memory",
-                  plan.leader());
+    return refuse(
+        results::remote_error, "rank {} could not make the child's shared memory", plan.leader());
   }
   const auto self = std::ranges::find(plan.members, plan.parent->rank());
   const arrival seat{.rank = static_cast<int>(self - plan.members.begin()),
@@ -193,8 +192,7 @@ int check_child(const call_guard& call, ncclComm** out) {
 
 }  // namespace
 
-int add_split(
-    const call_guard& call, int color, int key, ncclComm** out, const config* options) {
+int add_split(const call_guard& call, int color, int key, ncclComm** out, const config* options) {
   if (const int code = check_child(call, out); code != results::success) {
     return code;
   }

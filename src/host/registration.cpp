@@ -21,8 +21,8 @@ void* registration_table::add(const void* base, std::size_t bytes) {
 
 bool registration_table::remove(const void* handle) noexcept {
   const std::scoped_lock lock{mutex_};
-  const auto found = std::ranges::find_if(
-      ranges_, [handle](const auto& each) { return each.get() == handle; });
+  const auto found =
+      std::ranges::find_if(ranges_, [handle](const auto& each) { return each.get() == handle; });
   if (found == ranges_.end()) {
     return false;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// What lies where in a communicator's shared memory. Every counter has one writer, only grows, and has
-// 128 bytes to itself: two cache lines, because the prefetcher of many CPUs pulls lines in pairs.
+// What lies where in a communicator's shared memory. Every counter has one writer, only grows, and
+// has 128 bytes to itself: two cache lines, because the prefetcher of many CPUs pulls lines in
+// pairs.
 #pragma once
 
 #include <atomic>
@@ -58,7 +59,8 @@ struct alignas(line_bytes) exchange_lines {
   std::byte payload[exchange_bytes];
 };
 
-/// Where a rank tells some of the others about a new segment: a payload under a key that they expect.
+/// Where a rank tells some of the others about a new segment: a payload under a key that they
+/// expect.
 struct alignas(line_bytes) announcement_line {
   std::atomic<std::uint64_t> key;
   std::byte payload[exchange_bytes];
@@ -80,7 +82,9 @@ struct channel_lines {
 struct segment_layout {
   std::size_t ranks;
 
-  [[nodiscard]] static constexpr std::size_t header_bytes() { return page_up(sizeof(segment_header)); }
+  [[nodiscard]] static constexpr std::size_t header_bytes() {
+    return page_up(sizeof(segment_header));
+  }
 
   [[nodiscard]] constexpr std::size_t exchange_at(std::size_t rank) const {
     return header_bytes() + rank * sizeof(exchange_lines);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "unique_ids.hpp"
 
+#include "segment_layout.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
 #include <mutex>
 #include <utility>
-
-#include "segment_layout.hpp"
 
 namespace spark_comm::host::nccl {
 namespace {
