@@ -23,7 +23,7 @@ struct call_guard {
 template <typename Body>
 [[nodiscard]] int guarded_call(const char* name, const ncclComm* handle, Body body) noexcept {
   try {
-    call_guard call{name, handle == nullptr ? nullptr : find_communicator(handle)};
+    call_guard call{.name = name, .comm = handle == nullptr ? nullptr : find_communicator(handle)};
     return body(call);
   } catch (const std::bad_alloc&) {
     remember_error("out of memory");

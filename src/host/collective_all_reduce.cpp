@@ -3,9 +3,15 @@
 // reduces its part of a piece and shows the result; three pieces are in flight.
 #include "board.hpp"
 #include "collectives.hpp"
+#include "communicator.hpp"
+#include "reduce.hpp"
+#include "segment_layout.hpp"
+#include "task.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 
 namespace spark_comm::host::nccl {
 namespace {

@@ -3,8 +3,15 @@
 // it takes a step of its own.
 #include "board.hpp"
 #include "collectives.hpp"
+#include "communicator.hpp"
+#include "segment_layout.hpp"
+#include "stopping_wait.hpp"
+#include "task.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 
 namespace spark_comm::host::nccl {
 

@@ -2,8 +2,13 @@
 // Reduce: everybody shows its piece, the root reduces them in rank order.
 #include "board.hpp"
 #include "collectives.hpp"
+#include "communicator.hpp"
+#include "reduce.hpp"
+#include "segment_layout.hpp"
+#include "task.hpp"
 
 #include <array>
+#include <cstddef>
 
 namespace spark_comm::host::nccl {
 

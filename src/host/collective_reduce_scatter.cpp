@@ -2,8 +2,13 @@
 // Reduce-scatter: a slot holds one part for each rank, and each reduces its own of all ranks.
 #include "board.hpp"
 #include "collectives.hpp"
+#include "communicator.hpp"
+#include "reduce.hpp"
+#include "segment_layout.hpp"
+#include "task.hpp"
 
 #include <array>
+#include <cstddef>
 
 namespace spark_comm::host::nccl {
 

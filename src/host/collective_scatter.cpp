@@ -2,6 +2,10 @@
 // Scatter and all-to-all: a slot holds one part for each rank, and each takes its own.
 #include "board.hpp"
 #include "collectives.hpp"
+#include "communicator.hpp"
+#include "task.hpp"
+
+#include <cstddef>
 
 namespace spark_comm::host::nccl {
 namespace {

@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "communicator.hpp"
 
+#include "bootstrap.hpp"
+#include "config.hpp"
+#include "nccl_abi.hpp"
 #include "polling.hpp"
+#include "segment.hpp"
+#include "segment_layout.hpp"
 #include "unique_ids.hpp"
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
 #include <shared_mutex>
+#include <span>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 

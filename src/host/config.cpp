@@ -2,8 +2,10 @@
 #include "config.hpp"
 
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>

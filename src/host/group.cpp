@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "group.hpp"
 
+#include "communicator.hpp"
 #include "last_error.hpp"
+#include "launch.hpp"
+#include "nccl_abi.hpp"
+#include "stream.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -80,7 +87,7 @@ int run_jobs(std::vector<group_job>& jobs) {
   }
   const auto failed = std::ranges::find_if(codes, [](int code) { return code != 0; });
   const int code = failed == codes.end() ? results::success : *failed;
-  for (group_job& job : jobs) {
+  for (const group_job& job : jobs) {
     job.conclude(code);
   }
   return code;
@@ -138,7 +145,7 @@ int do_in_background(group_content content) {
 
 // Nothing of a failed group is launched; non-blocking communicators keep its error.
 int drop_group(group_content& content) {
-  for (group_job& job : content.jobs) {
+  for (const group_job& job : content.jobs) {
     job.conclude(content.error);
   }
   for (const communicator_ptr& comm : participants(content)) {

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "init.hpp"
 
+#include "bootstrap.hpp"
+#include "communicator.hpp"
+#include "config.hpp"
 #include "group.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
+#include "segment_layout.hpp"
 #include "unique_ids.hpp"
 
+#include <atomic>
 #include <memory>
 #include <utility>
 

@@ -143,7 +143,7 @@ int do_shrink(const child_plan& plan, std::uint64_t key, communicator_ptr& child
   segment_address address;
   if (plan.leads()) {
     const int code = make_segment(shared, address);
-    std::memcpy(line.payload, &address, sizeof address);
+    std::memcpy(line.payload.data(), &address, sizeof address);
     // Release: the payload before its key.
     line.key.store(key, std::memory_order_release);
     if (code != results::success) {
@@ -157,7 +157,7 @@ int do_shrink(const child_plan& plan, std::uint64_t key, communicator_ptr& child
     if (!is_there) {
       return refuse(results::internal_error, "aborted while waiting for rank {}", plan.leader());
     }
-    std::memcpy(&address, line.payload, sizeof address);
+    std::memcpy(&address, line.payload.data(), sizeof address);
   }
   return join_child(plan, std::move(shared), address, child);
 }

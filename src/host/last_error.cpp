@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <fmt/core.h>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 namespace spark_comm::host::nccl {
@@ -35,7 +39,7 @@ void remember_error(std::string_view text) noexcept {
 
 const char* last_error() noexcept {
   // A copy for the thread: NCCL hands out the shared buffer, which another thread may be writing.
-  thread_local std::array<char, capacity_bytes> copy{};
+  static thread_local std::array<char, capacity_bytes> copy{};
   error_text& kept = process_text();
   const std::scoped_lock lock{kept.mutex};
   copy = kept.text;

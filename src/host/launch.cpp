@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "launch.hpp"
 
+#include "collectives.hpp"
+#include "communicator.hpp"
 #include "last_error.hpp"
+#include "launch_gate.hpp"
+#include "nccl_abi.hpp"
 #include "stopping_wait.hpp"
+#include "stream.hpp"
+#include "task.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace spark_comm::host::nccl {
 namespace {

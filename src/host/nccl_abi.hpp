@@ -38,7 +38,7 @@ inline constexpr int built_in_op_count = 5;
 
 /// ncclUniqueId.
 struct unique_id {
-  char internal[128];
+  char internal[128];  // NOLINT(modernize-avoid-c-arrays): the vendor's layout
 };
 
 inline constexpr int undefined_int = INT_MIN;

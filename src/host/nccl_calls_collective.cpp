@@ -4,7 +4,15 @@
 #include "collectives.hpp"
 #include "group.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
+#include "reduce.hpp"
+#include "spark_comm/core/data_type.hpp"
+#include "spark_comm/core/reduce_op.hpp"
+#include "stream.hpp"
+
+#include <cstddef>
+#include <utility>
 
 namespace spark_comm::host::nccl {
 namespace {

@@ -3,10 +3,14 @@
 #include "call_guard.hpp"
 #include "group.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
+#include "reduce.hpp"
+#include "spark_comm/core/data_type.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace spark_comm::host::nccl {
 

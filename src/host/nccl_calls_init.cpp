@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // Exported calls that make communicators.
+#include "bootstrap.hpp"
 #include "call_guard.hpp"
 #include "group.hpp"
 #include "init.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
 #include "stream.hpp"
 #include "unique_ids.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 namespace spark_comm::host::nccl {

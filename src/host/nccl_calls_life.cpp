@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // Exported calls that end communicators, and those that ask about them.
 #include "call_guard.hpp"
+#include "communicator.hpp"
 #include "group.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
 #include "polling.hpp"
 

@@ -2,6 +2,9 @@
 #include "registration.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
 
 namespace spark_comm::host::nccl {
 

@@ -5,7 +5,10 @@
 #include "nccl_abi.hpp"
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -14,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 #include <utility>
 
