@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "call_guard.hpp"
 
+#include "communicator.hpp"
 #include "fault_injection.hpp"
+#include "fault_script.hpp"
 #include "group.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
 
 #include <string_view>
 

@@ -5,6 +5,7 @@
 
 #include "communicator.hpp"
 #include "fault_injection.hpp"
+#include "fault_script.hpp"
 #include "last_error.hpp"
 #include "nccl_abi.hpp"
 
@@ -25,29 +26,25 @@ struct call_guard {
 void pretend_progress(const call_guard& call, const call_fault& fault) noexcept;
 void fail_call(const call_guard& call, int code) noexcept;
 
-/// Runs the body of an exported call: `return guarded_call("ncclX", handle, [&](call_guard& call)
-/// {...});` Nothing is thrown through the C interface. `rank` is that of a communicator to be made.
 template <typename Body>
-[[nodiscard]] int guarded_call(const char* name,
-                               const ncclComm* handle,
-                               Body body,
-                               int rank = any_rank) noexcept {
+[[nodiscard]] int run_with_faults(call_guard& call, int rank, Body& body) {
+  const call_fault fault = begin_nccl_call(call, rank);
+  if (!fault.code) {
+    const int code = body(call);
+    pretend_progress(call, fault);
+    return code;
+  }
+  fail_call(call, *fault.code);
+  if (is_release(call.name)) {
+    static_cast<void>(body(call));
+  }
+  return *fault.code;
+}
+
+template <typename Body>
+[[nodiscard]] int run_guarded(call_guard call, int rank, Body& body) noexcept {
   try {
-    call_guard call{name, handle == nullptr ? nullptr : find_communicator(handle)};
-    if (!may_have_faults()) {
-      return body(call);
-    }
-    const call_fault fault = begin_nccl_call(call, rank);
-    if (!fault.code) {
-      const int code = body(call);
-      pretend_progress(call, fault);
-      return code;
-    }
-    fail_call(call, *fault.code);
-    if (is_release(name)) {
-      static_cast<void>(body(call));
-    }
-    return *fault.code;
+    return may_have_faults() ? run_with_faults(call, rank, body) : body(call);
   } catch (const std::bad_alloc&) {
     remember_error("out of memory");
     return results::system_error;
@@ -55,6 +52,22 @@ template <typename Body>
     remember_error(failure.what());
     return results::internal_error;
   }
+}
+
+/// Runs the body of an exported call: `return guarded_call("ncclX", handle, [&](call_guard& call)
+/// {...});` Nothing is thrown through the C interface.
+template <typename Body>
+[[nodiscard]] int guarded_call(const char* name, const ncclComm* handle, Body body) noexcept {
+  return run_guarded(
+      {.name = name, .comm = handle == nullptr ? nullptr : find_communicator(handle)},
+      any_rank,
+      body);
+}
+
+/// The same for a call that makes the communicator of `rank`.
+template <typename Body>
+[[nodiscard]] int guarded_init(const char* name, int rank, Body body) noexcept {
+  return run_guarded({.name = name, .comm = nullptr}, rank, body);
 }
 
 /// Whether the call's communicator may take a new operation.

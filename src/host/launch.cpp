@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "launch.hpp"
 
+#include "collectives.hpp"
+#include "communicator.hpp"
 #include "fault_injection.hpp"
 #include "last_error.hpp"
+#include "launch_gate.hpp"
+#include "nccl_abi.hpp"
 #include "stopping_wait.hpp"
+#include "stream.hpp"
+#include "task.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -44,8 +55,8 @@ struct launch_plan {
   }
 };
 
-// Counts a run for those who wait for its end. Sequentially consistent against the abort flag: either
-// the run sees the flag, or who raised it sees the run.
+// Counts a run for those who wait for its end. Sequentially consistent against the abort flag:
+// either the run sees the flag, or who raised it sees the run.
 class run_scope {
  public:
   explicit run_scope(communicator& comm) noexcept : comm_(comm) { ++comm_.running; }
@@ -58,17 +69,20 @@ class run_scope {
   ~run_scope() {
     if (has_entered_) {
       comm_.gate.leave();
+      comm_.gate.give_up(ticket_);
     }
     --comm_.running;
   }
 
   [[nodiscard]] bool try_enter(launch_gate::ticket ticket) {
     has_entered_ = comm_.gate.try_enter(ticket);
+    ticket_ = ticket;
     return has_entered_;
   }
 
  private:
   communicator& comm_;
+  launch_gate::ticket ticket_ = launch_gate::no_ticket;
   bool has_entered_ = false;
 };
 
@@ -101,7 +115,8 @@ task_set make_tasks(const launch_plan& plan) {
   using key = std::pair<operation_kind, int>;
   std::map<key, std::vector<const operation*>> chains;
   for (const operation& op : plan.operations) {
-    const key chain = is_message(op.kind) ? key{op.kind, op.peer} : key{operation_kind::all_reduce, 0};
+    const key chain =
+        is_message(op.kind) ? key{op.kind, op.peer} : key{operation_kind::all_reduce, 0};
     chains[chain].push_back(&op);
   }
   task_set tasks;
@@ -120,7 +135,8 @@ task run_launch(std::shared_ptr<launch_plan> plan) {
     const std::uint64_t all_there = meeting.others * ++meeting.begun_runs;
     const bool goes_on = co_await unless_stopped(
         // Acquire: what the other streams did before is visible to the operations.
-        comm, [&] { return meeting.arrivals.load(std::memory_order_acquire) >= all_there; });
+        comm,
+        [&] { return meeting.arrivals.load(std::memory_order_acquire) >= all_there; });
     if (!goes_on) {
       co_return;
     }
@@ -158,19 +174,10 @@ std::vector<stream_ptr> distinct_streams(const std::vector<issued_operation>& op
 }
 
 bool has_result(const communicator& comm, const operation& op) noexcept {
-  switch (op.kind) {
-    case operation_kind::send:           return false;
-    case operation_kind::reduce:
-    case operation_kind::gather:         return op.peer == comm.rank();
-    case operation_kind::all_reduce:
-    case operation_kind::broadcast:
-    case operation_kind::all_gather:
-    case operation_kind::reduce_scatter:
-    case operation_kind::all_to_all:
-    case operation_kind::scatter:
-    case operation_kind::recv:           return true;
+  if (op.kind == operation_kind::reduce || op.kind == operation_kind::gather) {
+    return op.count > 0 && op.peer == comm.rank();
   }
-  return false;
+  return op.count > 0 && op.kind != operation_kind::send;
 }
 
 // What the fault script wants of an operation.
@@ -178,7 +185,7 @@ void apply_faults(const communicator& comm, operation& op, int& async_error) {
   if (!may_have_faults()) {
     return;
   }
-  const operation_fault fault = begin_operation(comm.rank(), op.count > 0 && has_result(comm, op));
+  const operation_fault fault = begin_operation(comm.rank(), has_result(comm, op));
   op.is_corrupt = fault.is_corrupt;
   if (fault.async_error != results::success) {
     async_error = fault.async_error;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // Exported calls that make communicators.
+#include "bootstrap.hpp"
 #include "call_guard.hpp"
 #include "group.hpp"
 #include "init.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
 #include "stream.hpp"
 #include "unique_ids.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 namespace spark_comm::host::nccl {
@@ -27,7 +30,7 @@ int init_with_config(call_guard& call, ncclComm** made, Add add) {
   const int code = run_as_group([&] { return refused = add(); });
   if (refused != results::success) {
     leak_group_depth();
-  } else if (made != nullptr) {
+  } else {
     call.comm = find_communicator(*made);
   }
   return code;
@@ -50,50 +53,36 @@ int ncclGetUniqueId(unique_id* id) {
 }
 
 int ncclCommInitRank(ncclComm** comm, int ranks, unique_id id, int rank) {
-  return guarded_call(
-      "ncclCommInitRank",
-      nullptr,
-      [&](call_guard&) {
-        const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
-        return run_as_group(
-            [&] { return add_init(comm, id, self, nullptr, init_mode::synchronous); });
-      },
-      rank);
+  return guarded_init("ncclCommInitRank", rank, [&](call_guard&) {
+    const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
+    return run_as_group([&] { return add_init(comm, id, self, nullptr, init_mode::synchronous); });
+  });
 }
 
 int ncclCommInitRankConfig(ncclComm** comm, int ranks, unique_id id, int rank, config* options) {
-  return guarded_call(
-      "ncclCommInitRankConfig",
-      nullptr,
-      [&](call_guard& call) {
-        const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
-        return init_with_config(
-            call, comm, [&] { return add_init(comm, id, self, options, init_mode::by_config); });
-      },
-      rank);
+  return guarded_init("ncclCommInitRankConfig", rank, [&](call_guard& call) {
+    const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
+    return init_with_config(
+        call, comm, [&] { return add_init(comm, id, self, options, init_mode::by_config); });
+  });
 }
 
 int ncclCommInitRankScalable(
     ncclComm** comm, int ranks, int rank, int id_count, unique_id* ids, config* options) {
-  return guarded_call(
-      "ncclCommInitRankScalable",
-      nullptr,
-      [&](call_guard& call) {
-        const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
-        return init_with_config(call, comm, [&] {
-          if (ids == nullptr || id_count < 1 || id_count > ranks) {
-            return refuse(results::invalid_argument,
-                          "{} : {} ids for {} ranks: use 1 to as many as there are ranks",
-                          call.name,
-                          id_count,
-                          ranks);
-          }
-          // Shared memory needs no second root: the first id, which names the communicator, serves
-          // all.
-          return add_init(comm, ids[0], self, options, init_mode::by_config);
-        });
-      },
-      rank);
+  return guarded_init("ncclCommInitRankScalable", rank, [&](call_guard& call) {
+    const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
+    return init_with_config(call, comm, [&] {
+      if (ids == nullptr || id_count < 1 || id_count > ranks) {
+        return refuse(results::invalid_argument,
+                      "{} : {} ids for {} ranks: use 1 to as many as there are ranks",
+                      call.name,
+                      id_count,
+                      ranks);
+      }
+      // Shared memory needs no second root: the first id, which names the communicator, serves all.
+      return add_init(comm, ids[0], self, options, init_mode::by_config);
+    });
+  });
 }
 
 int ncclCommInitAll(ncclComm** comms, int count, const int* devices) {
