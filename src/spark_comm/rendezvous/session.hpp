@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct meeting_options {
   /// Called on the head once it listens, with the address including the real port.
   std::function<void(const std::string& address)> on_listening = {};
   diagnostics log = {};
+  /// Asked to stop, the meeting and the session's collective calls end at once, as aborted.
+  std::stop_token cancel = {};
 };
 
 /// Told what happens on a session. Called on the session's own thread, one call at a time.
@@ -72,7 +75,7 @@ class SPARK_COMM_API session {
   /// itself; a hello that does not fit is refused with the reason, and the right rank is waited
   /// for. Throws: invalid_argument before a socket is opened (rank, world, address); mismatch on a
   /// rank that was refused; timed_out naming the missing ranks and what was refused; peer_lost;
-  /// system_failed (address in use).
+  /// aborted when it was cancelled; system_failed (address in use).
   [[nodiscard]] static std::unique_ptr<session> meet(const world& place,
                                                      const hello& mine,
                                                      const deadline& until,

@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
-
 #include <spark_comm/comm/detail/completion_events.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/cuda/abi.hpp>
@@ -12,6 +7,11 @@
 #include <spark_comm/cuda/event.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
 
 namespace spark_comm::detail {
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// How the watchdog learns, without a poll on the way of an operation, that it has started and ended:
-// a pair of events from a pool, recorded around each launch.
+// How the watchdog learns, without a poll on the way of an operation, that it has started and
+// ended: a pair of events from a pool, recorded around each launch.
 #pragma once
-
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <vector>
 
 #include <spark_comm/core/progress.hpp>
 #include <spark_comm/cuda/device.hpp>
 #include <spark_comm/cuda/event.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
 
 namespace spark_comm::detail {
 
@@ -52,6 +52,7 @@ class completion_events {
   static void release(void* self, std::uint64_t index) noexcept;
 
   [[nodiscard]] std::optional<std::uint64_t> take();
+
   [[nodiscard]] const pair& at(std::uint64_t index) const noexcept { return *pairs_[index]; }
 
   cuda::device device_;

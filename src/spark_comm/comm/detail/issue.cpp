@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/comm/detail/issue.hpp>
+#include <spark_comm/comm/detail/solo.hpp>
 #include <spark_comm/comm/operation.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/cuda/device.hpp>
@@ -47,20 +48,19 @@ struct prepared_batch {
   communicator_core* core;
   std::vector<operation> operations;
   operation end;  // the group itself, which is what is watched
-  std::vector<followed_operation> followed;
+  followed_operation followed;
 };
 
 // Writes down the members, then the group. Only the group is watched: its members are launched
 // together, so they end together.
 prepared_batch prepare(const batch& part) {
-  prepared_batch ready{part.core.get(), part.operations, {}, {}};
+  prepared_batch ready{part.core.get(), part.operations, part.operations.back(), {}};
   for (operation& op : ready.operations) {
     op.record.set(operation_flag::in_group);
     part.core->note(op);
   }
-  ready.end = ready.operations.back();
   ready.end.record = {.count_elements = ready.operations.size(), .kind = operation_kind::group};
-  ready.followed.push_back(part.core->prepare(ready.end));
+  ready.followed = part.core->prepare(ready.end);
   return ready;
 }
 
@@ -93,12 +93,30 @@ group_outcome run_native_group(const nccl::api& call,
   return outcome;
 }
 
+void launch_group(const nccl::api& call, std::span<const batch> batches) {
+  std::vector<prepared_batch> ready;
+  for (const batch& part : batches) {
+    ready.push_back(prepare(part));
+  }
+  const group_outcome outcome = run_native_group(call, ready);
+  if (outcome.result.code != results::success) {
+    throw outcome.part->core->launch_failure(outcome.result, *outcome.op);
+  }
+  for (const prepared_batch& part : ready) {
+    part.core->follow(part.end, part.followed);
+  }
+}
+
 }  // namespace
 
 void issue(communicator_core& core, operation op) {
   const entered_core inside{core};
   core.require_operable();
   core.require_own_stream(op);
+  if (core.is_alone()) {
+    run_alone(core, std::span{&op, 1});
+    return;
+  }
   const cuda::device_scope current{core.device()};
   const followed_operation followed = core.prepare(op);
   const launch_result result = core.launch(op);
@@ -108,30 +126,33 @@ void issue(communicator_core& core, operation op) {
   core.follow(op, followed);
 }
 
-void issue_group(std::span<const batch> batches) {
+void issue_group(std::span<const batch> all) {
+  const std::deque<entered_core> inside = enter_all(all);
+  for (const batch& part : all) {
+    part.core->require_operable();
+    require_paired_self_messages(*part.core, part.operations);
+  }
+  std::vector<batch> batches;
+  for (const batch& part : all) {
+    if (part.core->is_alone()) {
+      run_alone(*part.core, part.operations);
+    } else {
+      batches.push_back(part);
+    }
+  }
   if (batches.empty()) {
     return;  // NCCL leaks a little with every empty group
   }
-  const std::deque<entered_core> inside = enter_all(batches);
-  for (const batch& part : batches) {
-    part.core->require_operable();
-  }
   const communicator_core& first = *batches.front().core;
   const cuda::device_scope current{first.device()};
-  std::vector<prepared_batch> ready;
-  for (const batch& part : batches) {
-    ready.push_back(prepare(part));
-  }
-  const group_outcome outcome = run_native_group(first.loaded().library().table(), ready);
-  if (outcome.result.code != results::success) {
-    const error failure = outcome.part->core->launch_failure(outcome.result, *outcome.op);
+  try {
+    launch_group(first.loaded().library().table(), batches);
+  } catch (const error& failure) {
+    // Some of the communicators have counted operations that their peers will not see.
     for (const batch& part : batches) {
       part.core->fail_and_announce(failure);
     }
-    throw failure;
-  }
-  for (const prepared_batch& part : ready) {
-    part.core->follow(part.end, part.followed.front());
+    throw;
   }
 }
 

@@ -24,6 +24,6 @@ void issue(communicator_core& core, operation op);
 /// Issues all batches as one native group.
 /// Throws: as `submit`; a failure breaks every communicator of the group, and nothing of the group
 /// was launched.
-void issue_group(std::span<const batch> batches);
+void issue_group(std::span<const batch> all);
 
 }  // namespace spark_comm::detail

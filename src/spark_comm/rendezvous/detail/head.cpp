@@ -62,7 +62,7 @@ head_meeting::head_meeting(asio::io_context& io, meeting_plan plan)
 met_world head_meeting::run() {
   open();
   try {
-    run_until(io_, plan_.until, failure_, [this] { return is_over_; });
+    run_until(io_, plan_.until, failure_, [this] { return is_over_; }, plan_.options.cancel);
     if (!is_over_) {
       throw_timed_out();
     }

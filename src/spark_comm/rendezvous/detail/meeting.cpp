@@ -5,6 +5,7 @@
 #include <spark_comm/rendezvous/detail/meeting.hpp>
 
 #include <algorithm>
+#include <asio/post.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <sys/random.h>
 #include <utility>
 #include <vector>
@@ -49,9 +51,14 @@ void fill_random(std::span<std::byte> out) {
 void run_until(asio::io_context& io,
                const deadline& until,
                const std::exception_ptr& failure,
-               const std::function<bool()>& is_over) {
+               const std::function<bool()>& is_over,
+               const std::stop_token& cancel) {
   io.restart();
+  const std::stop_callback wake{cancel, [&io] { asio::post(io, [] {}); }};
   while (!failure && !is_over()) {
+    if (cancel.stop_requested()) {
+      throw error{errc::aborted, "this rank gave up meeting the others"};
+    }
     const duration left = until.remaining();
     if (left <= duration::zero()) {
       return;

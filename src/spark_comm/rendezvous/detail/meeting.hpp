@@ -26,6 +26,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -57,11 +58,12 @@ struct met_world {
 void fill_random(std::span<std::byte> out);
 
 /// Runs the loop until `is_over` or the deadline.
-/// Throws: what a coroutine put into `failure`.
+/// Throws: what a coroutine put into `failure`; aborted when cancelled.
 void run_until(asio::io_context& io,
                const deadline& until,
                const std::exception_ptr& failure,
-               const std::function<bool()>& is_over);
+               const std::function<bool()>& is_over,
+               const std::stop_token& cancel);
 
 /// Connections that have not proved anything yet. The oldest goes when there are too many: a flood
 /// of silent strangers costs a bounded number of descriptors and does not keep the right rank out,

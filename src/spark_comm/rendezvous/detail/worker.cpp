@@ -52,7 +52,7 @@ worker_meeting::worker_meeting(asio::io_context& io, meeting_plan plan)
 met_world worker_meeting::run() {
   spawn(io_, shared_from_this(), [this] { return find_head(); });
   try {
-    run_until(io_, plan_.until, failure_, [this] { return is_over_; });
+    run_until(io_, plan_.until, failure_, [this] { return is_over_; }, plan_.options.cancel);
     if (!is_over_) {
       throw_timed_out();
     }
