@@ -7,10 +7,33 @@
 #include "group.hpp"
 #include "last_error.hpp"
 #include "nccl_abi.hpp"
+#include "nccl_calls.hpp"
 
+#include <atomic>
 #include <string_view>
 
 namespace spark_comm::host::nccl {
+
+namespace {
+
+constinit std::atomic<int> stale_calls{0};
+
+}  // namespace
+
+communicator_ptr look_up(const ncclComm* handle) noexcept {
+  if (handle == nullptr) {
+    return nullptr;
+  }
+  communicator_ptr found = find_communicator(handle);
+  if (found == nullptr) {
+    stale_calls.fetch_add(1, std::memory_order_relaxed);
+  }
+  return found;
+}
+
+int spark_comm_host_stale_calls() {
+  return stale_calls.load(std::memory_order_relaxed);
+}
 
 call_fault begin_nccl_call(const call_guard& call, int rank) {
   faultable_call begun{.name = call.name,

@@ -21,6 +21,9 @@ struct call_guard {
   communicator_ptr comm;
 };
 
+/// The communicator of a handle; null for a null one, and for a stale one, which is counted.
+[[nodiscard]] communicator_ptr look_up(const ncclComm* handle) noexcept;
+
 // What the fault script wants of a call: before it, after it, and instead of it.
 [[nodiscard]] call_fault begin_nccl_call(const call_guard& call, int rank);
 void pretend_progress(const call_guard& call, const call_fault& fault) noexcept;
@@ -58,10 +61,7 @@ template <typename Body>
 /// {...});` Nothing is thrown through the C interface.
 template <typename Body>
 [[nodiscard]] int guarded_call(const char* name, const ncclComm* handle, Body body) noexcept {
-  return run_guarded(
-      {.name = name, .comm = handle == nullptr ? nullptr : find_communicator(handle)},
-      any_rank,
-      body);
+  return run_guarded({.name = name, .comm = look_up(handle)}, any_rank, body);
 }
 
 /// The same for a call that makes the communicator of `rank`.

@@ -40,6 +40,7 @@ struct fault_table {
   std::vector<counted_rule> rules;
   std::map<int, int> corruptions;  ///< Due to the next results of a rank.
   int process_rank = any_rank;     ///< From the launcher, or of the first communicator.
+  int applied = 0;                 ///< How often a rule was due.
 };
 
 fault_table& faults() noexcept {
@@ -73,6 +74,7 @@ void load(std::string_view text, std::string_view source) {
   fault_table& table = faults();
   table.rules.clear();
   table.corruptions.clear();
+  table.applied = 0;
   table.process_rank = rank_of_process();
   parsed_script script = parse_fault_script(text);
   if (script.problem) {
@@ -171,6 +173,7 @@ std::vector<fault_rule> due_at_call(const faultable_call& call) {
       due.push_back(rule);
     }
   }
+  table.applied += static_cast<int>(due.size());
   return due;
 }
 
@@ -217,6 +220,7 @@ operation_fault begin_operation(int rank, bool has_result) {
           !is_due(counted, rank)) {
         continue;
       }
+      ++table.applied;
       if (rule.action == fault_action::corrupt) {
         ++corruptions;
       } else if (rule.action == fault_action::async_error) {
@@ -240,6 +244,11 @@ int spark_comm_host_set_faults(const char* text) {
     return 1;
   }
   return process_fault_state == fault_state::refused ? 1 : 0;
+}
+
+int spark_comm_host_faults_applied() {
+  const std::scoped_lock lock{faults().mutex};
+  return faults().applied;
 }
 
 }  // namespace spark_comm::host
