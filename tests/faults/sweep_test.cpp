@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
                     sweep_case{"driver_once_on_the_head", "0", "cu*", "nth", 700},
                     sweep_case{"driver_once_on_the_other", "1", "cu*", "nth", 2},
                     sweep_case{"driver_from_then_on", "1", "cu*", "from", 700}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace spark_comm::fault_test

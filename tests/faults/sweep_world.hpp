@@ -13,13 +13,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <exception>
 #include <filesystem>
 #include <iterator>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 extern "C" {
@@ -58,9 +62,24 @@ inline std::size_t count_entries(const char* folder) {
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
+/// What each descriptor of this process is. Left out are two files that the host runtime keeps as long
+/// as the process lives: its device memory, and that of a unique id which nobody could use.
+inline std::vector<std::string> list_descriptors() {
+  std::vector<std::string> open;
+  for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+    std::error_code gone;
+    std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (!target.starts_with("/memfd:spark_comm")) {
+      open.push_back(std::move(target));
+    }
+  }
+  std::ranges::sort(open);
+  return open;
+}
+
 /// Descriptors and threads of this process.
 struct belongings {
-  std::size_t descriptors = count_entries("/proc/self/fd");
+  std::vector<std::string> descriptors = list_descriptors();
   std::size_t threads = count_entries("/proc/self/task");
 };
 
@@ -92,19 +111,19 @@ inline void run_job(const runtime& loaded, const world& place) {
   communicator comm = communicator::join(loaded, place, short_deadlines());
   const cuda::stream on = comm.device().create_stream();
   constexpr std::size_t count = 8;
-  const auto memory = cuda::device_buffer::allocate(comm.device(), 2 * count * sizeof(int));
-  const device_span<int> all = memory.as<int>();
-  const device_span<int> mine{all.data(), count};
-  const device_span<int> got{all.data() + count, count};
+  const auto first = cuda::device_buffer::allocate(comm.device(), count * sizeof(int));
+  const auto second = cuda::device_buffer::allocate(comm.device(), count * sizeof(int));
+  const device_span<int> mine = first.as<int>();
+  const device_span<int> got = second.as<int>();
 
   std::vector<int> values(count, comm.rank() + 1);
-  copy_async(comm.device(), mine.data(), values.data(), count * sizeof(int), on);
+  copy_async(comm.device(), first.address(), values.data(), count * sizeof(int), on);
   all_reduce(comm, mine, reduce_op::sum, on);        // 3
   broadcast(comm, mine, rank_id{1}, on);
   exchange(comm, mine, got, on);
   barrier(comm, 500ms);
   all_reduce(comm, got, reduce_op::max, on);
-  copy_async(comm.device(), values.data(), got.data(), count * sizeof(int), on);
+  copy_async(comm.device(), values.data(), second.address(), count * sizeof(int), on);
   wait_for(comm, on);
   EXPECT_EQ(values, std::vector<int>(count, 3));
   comm.close(1s);
@@ -155,12 +174,12 @@ inline void be_faulty_rank(const std::string& script, const world& place, leftov
 /// Runs the job under the script; whether any rule was applied.
 inline bool run_faulty_job(const std::string& script, leftovers allowed = leftovers::none) {
   const std::string address = "127.0.0.1:" + std::to_string(find_port());
-  const test_support::shared_value<int[ranks]> applied;
+  const test_support::shared_value<std::array<int, ranks>> applied;
   const auto outcomes = test_support::run_rank_processes(
       ranks,
       [&](int rank) {
         ASSERT_EQ(setenv("SPARK_COMM_RANK", std::to_string(rank).c_str(), 1), 0);
-        be_faulty_rank(script, {.address = address, .rank = rank, .world_size = ranks}, allowed, (*applied)[rank]);
+        be_faulty_rank(script, {.address = address, .rank = rank, .world_size = ranks}, allowed, applied->at(static_cast<std::size_t>(rank)));
       },
       rank_limit);
   for (int rank = 0; rank < ranks; ++rank) {
