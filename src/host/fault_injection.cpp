@@ -127,7 +127,9 @@ bool act_on_process(const fault_rule& rule) {
   } else if (rule.action == fault_action::stop) {
     static_cast<void>(std::raise(SIGSTOP));
   } else if (rule.action == fault_action::freeze) {
-    freeze_process(rule.time);
+    if (!freeze_process(rule.time)) {
+      static_cast<void>(std::fputs("spark_comm host runtime: cannot freeze the process\n", stderr));
+    }
   } else {
     return false;
   }

@@ -31,10 +31,10 @@ namespace {
 
 }  // namespace
 
-void freeze_process(std::chrono::nanoseconds time) noexcept {
+bool freeze_process(std::chrono::nanoseconds time) noexcept {
   int ends[2] = {-1, -1};
   if (::pipe(ends) != 0) {
-    return;
+    return false;
   }
   const pid_t frozen = ::getpid();
   const pid_t between = ::_Fork();
@@ -53,6 +53,7 @@ void freeze_process(std::chrono::nanoseconds time) noexcept {
     }
   }
   static_cast<void>(::close(ends[0]));
+  return between > 0;
 }
 
 }  // namespace spark_comm::host

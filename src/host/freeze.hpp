@@ -6,7 +6,8 @@
 
 namespace spark_comm::host {
 
-/// All threads stand still until `time` is over; then the call returns.
-void freeze_process(std::chrono::nanoseconds time) noexcept;
+/// All threads stand still until `time` is over; then the call returns. False when it cannot be
+/// done.
+[[nodiscard]] bool freeze_process(std::chrono::nanoseconds time) noexcept;
 
 }  // namespace spark_comm::host

@@ -40,7 +40,7 @@ using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): 
 
 inline constexpr int ranks = 2;
 /// More than every deadline of the job together.
-inline constexpr auto rank_limit = 8s;
+inline constexpr auto rank_limit = 15s;
 inline constexpr int handle_kinds = 9;
 
 /// A port of the loopback that was free a moment ago.
@@ -84,9 +84,22 @@ struct belongings {
   std::size_t threads = count_entries("/proc/self/task");
 };
 
-inline join_options short_deadlines() {
+/// What may be left behind.
+enum class leftovers : std::uint8_t {
+  none,
+  handles,      ///< A driver in which everything fails gives nothing back either, streams included.
+  stuck_calls,  ///< A native call that never returns keeps its thread and what it uses.
+};
+
+/// What a run may leave behind, and how long its ranks wait for each other.
+struct conditions {
+  leftovers allowed = leftovers::none;
+  duration join_deadline = 4s;
+};
+
+inline join_options short_deadlines(duration join_deadline) {
   join_options options;
-  options.deadline = 1s;
+  options.deadline = join_deadline;
   options.operation_deadline = 500ms;
   options.abort_deadline = 300ms;
   options.sharing = device_sharing::allowed;
@@ -111,8 +124,8 @@ inline void exchange(communicator& comm,
 }
 
 /// Joins, does a few operations, checks their results, closes.
-inline void run_job(const runtime& loaded, const world& place) {
-  communicator comm = communicator::join(loaded, place, short_deadlines());
+inline void run_job(const runtime& loaded, const world& place, duration join_deadline) {
+  communicator comm = communicator::join(loaded, place, short_deadlines(join_deadline));
   const cuda::stream on = comm.device().create_stream();
   constexpr std::size_t count = 8;
   const auto first = cuda::device_buffer::allocate(comm.device(), count * sizeof(int));
@@ -141,19 +154,12 @@ inline bool eventually(const auto& holds) {
   return holds();
 }
 
-/// What may be left behind.
-enum class leftovers : std::uint8_t {
-  none,
-  handles,      ///< A driver in which everything fails gives nothing back either.
-  stuck_calls,  ///< A native call that never returns keeps its thread and what it uses.
-};
-
 inline void expect_clean(const belongings& before, leftovers allowed) {
   EXPECT_EQ(spark_comm_host_stale_calls(), 0) << "a native call after the communicator's end";
-  if (allowed == leftovers::stuck_calls) {
+  if (allowed != leftovers::none) {
     return;
   }
-  for (int kind = 0; kind < handle_kinds && allowed == leftovers::none; ++kind) {
+  for (int kind = 0; kind < handle_kinds; ++kind) {
     EXPECT_TRUE(eventually([&] { return spark_comm_host_live_handles(kind) == 0; }))
         << spark_comm_host_live_handles(kind) << " alive of kind " << kind;
   }
@@ -167,7 +173,7 @@ inline void expect_clean(const belongings& before, leftovers allowed) {
 /// of a job in which something failed; so is success, when the failure was of no consequence.
 inline void be_faulty_rank(const std::string& script,
                            const world& place,
-                           leftovers allowed,
+                           const conditions& under,
                            int& applied) {
   ASSERT_EQ(spark_comm_host_set_faults(script.c_str()), 0);
   const belongings before;
@@ -176,23 +182,19 @@ inline void be_faulty_rank(const std::string& script,
                                          {.nccl_library = {},
                                           .host_library = SPARK_COMM_TEST_HOST_RUNTIME,
                                           .log = diagnostics{[](const diagnostic&) {}}});
-    run_job(loaded, place);
+    run_job(loaded, place, under.join_deadline);
   } catch (const error& failure) {
     EXPECT_NE(failure.kind(), errc::invalid_argument) << failure.what();
-    if (std::getenv("SPARK_COMM_FAULTS_VERBOSE")) {
-      fprintf(stderr, "  [%s] rank %d: %s\n", script.c_str(), place.rank, failure.what());
-    }
   }
   applied = spark_comm_host_faults_applied();
   ASSERT_EQ(spark_comm_host_set_faults(""), 0);
-  expect_clean(before, allowed);
+  expect_clean(before, under.allowed);
 }
 
 using applied_counts = std::array<int, ranks>;
 
 /// Runs the job under the script; how often each rank's rules were applied.
-inline applied_counts run_faulty_job(const std::string& script,
-                                     leftovers allowed = leftovers::none) {
+inline applied_counts run_faulty_job(const std::string& script, const conditions& under = {}) {
   const std::string address = "127.0.0.1:" + std::to_string(find_port());
   const test_support::shared_value<applied_counts> applied;
   const auto outcomes = test_support::run_rank_processes(
@@ -201,7 +203,7 @@ inline applied_counts run_faulty_job(const std::string& script,
         ASSERT_EQ(setenv("SPARK_COMM_RANK", std::to_string(rank).c_str(), 1), 0);
         be_faulty_rank(script,
                        {.address = address, .rank = rank, .world_size = ranks},
-                       allowed,
+                       under,
                        applied->at(static_cast<std::size_t>(rank)));
       },
       rank_limit);
