@@ -173,8 +173,12 @@ watchdog_hooks communicator_core::make_hooks() {
 }
 
 void communicator_core::connect(const deadline& until) {
-  session_ = rendezvous::session::meet(
-      place_, introduce(), until, {.on_listening = options_.on_listening, .log = loaded_.log()});
+  session_ = rendezvous::session::meet(place_,
+                                       introduce(),
+                                       until,
+                                       {.on_listening = options_.on_listening,
+                                        .key = options_.key,
+                                        .log = loaded_.log()});
   native_ = std::make_shared<native_communicator>(loaded_.library(), device_);
   const native_setup setup{.id = share_id(until),
                            .rank = place_.rank,
