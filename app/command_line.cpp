@@ -5,6 +5,7 @@
 #include "build_info.hpp"
 #include "exit_code.hpp"
 #include "info.hpp"
+#include "launch.hpp"
 #include "operation.hpp"
 #include "option_values.hpp"
 
@@ -23,6 +24,7 @@ struct values {
   bench_options bench;
   job_options check;
   info_options info;
+  launch_options launch;
   std::vector<std::string> help_topic;
 };
 
@@ -80,6 +82,19 @@ void add_info(CLI::App& root, values& into) {
   verb.add_flag("--json", into.info.as_json, "print JSON");
 }
 
+void add_launch(CLI::App& root, values& into) {
+  CLI::App& verb =
+      *root.add_subcommand("launch", "start a program as ranks of one job: launch -n 2 -- ./program");
+  launch_options& options = into.launch;
+  verb.add_option("-n,--ranks", options.ranks, "processes to start, one rank each")
+      ->type_name("N")
+      ->capture_default_str();
+  verb.add_flag("--share-gpu", options.share_gpu, "let several ranks use one GPU");
+  add_duration(verb, "--limit", options.limit, "limit of the whole run (default: none)");
+  verb.add_option("program", options.program, "the program and its arguments, after --")
+      ->expected(-1);
+}
+
 std::string version_line() {
   return fmt::format("spark-comm {} ({})\n", build_version(), build_commit());
 }
@@ -127,6 +142,10 @@ request to_request(CLI::App& root, values& parsed) {
     validate(parsed.check);
     return check_request{std::move(parsed.check)};
   }
+  if (root.got_subcommand("launch")) {
+    validate(parsed.launch);
+    return launch_request{std::move(parsed.launch)};
+  }
   if (root.got_subcommand("info")) {
     return info_request{std::move(parsed.info)};
   }
@@ -143,6 +162,7 @@ request parse_command_line(const std::vector<std::string>& arguments) {
   add_bench(root, parsed);
   add_check(root, parsed);
   add_info(root, parsed);
+  add_launch(root, parsed);
   root.add_subcommand("help", "show this, or the options of a verb")
       ->add_option("verb", parsed.help_topic, "the verb")
       ->expected(0, 1);
