@@ -4,6 +4,7 @@
 #include "support/log_capture.hpp"
 #include "support/world.hpp"
 
+#include <spark_comm/cuda/graph.hpp>
 #include <spark_comm/spark_comm.hpp>
 
 #include <gtest/gtest.h>

@@ -5,6 +5,7 @@
 #include "support/process_state.hpp"
 #include "support/world.hpp"
 
+#include <spark_comm/cuda/graph.hpp>
 #include <spark_comm/spark_comm.hpp>
 
 #include <gtest/gtest.h>
