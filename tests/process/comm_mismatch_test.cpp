@@ -171,8 +171,8 @@ TEST_P(mismatch, is_told_before_the_launch_in_the_strict_check) {
       strict);
 }
 
-INSTANTIATE_TEST_SUITE_P(of, mismatch, ::testing::ValuesIn(differences()), [](const auto& info) {
-  return info.param.name;
+INSTANTIATE_TEST_SUITE_P(of, mismatch, ::testing::ValuesIn(differences()), [](const auto& each) {
+  return each.param.name;
 });
 
 TEST(strict_check, lets_ranks_that_agree_work_in_groups_too) {

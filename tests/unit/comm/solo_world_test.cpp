@@ -23,6 +23,14 @@ using testing::expect_error;
 
 class solo : public ::testing::Test {
  protected:
+  void SetUp() override {
+    SCRIPTED_CALL(cuda::api, cuStreamGetCtx)::handle(
+        tables_.script, [](cuda::abi::stream, cuda::abi::context* owner) {
+          *owner = testing::scripted_cuda::context_of(0);
+          return 0;
+        });
+  }
+
   communicator join() {
     return communicator::join(
         loaded_, {.address = {}, .rank = 0, .world_size = 1}, {.supervise = {}});
