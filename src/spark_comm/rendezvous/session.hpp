@@ -6,12 +6,14 @@
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/core/time.hpp>
+#include <spark_comm/rendezvous/secret.hpp>
 #include <spark_comm/rendezvous/world.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -45,6 +47,9 @@ struct hello {
 struct meeting_options {
   /// Called on the head once it listens, with the address including the real port.
   std::function<void(const std::string& address)> on_listening = {};
+  /// Encrypts every connection and lets nobody in who does not hold it. Needed unless all ranks
+  /// meet on loopback.
+  std::optional<secret> key = {};
   diagnostics log = {};
   /// Asked to stop, the meeting and the session's collective calls end at once, as aborted.
   std::stop_token cancel = {};

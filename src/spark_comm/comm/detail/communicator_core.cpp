@@ -36,6 +36,9 @@
 namespace spark_comm::detail {
 namespace {
 
+// Twice what makes the watchdog look early: it has half of them back before the pool runs dry.
+constexpr std::size_t events_in_flight = 2 * in_flight_table::default_capacity;
+
 // What a close may take beyond its own limit, when it has to abort in the end.
 constexpr auto abort_after_close = std::chrono::milliseconds{700};
 
@@ -91,7 +94,7 @@ communicator_core::communicator_core(runtime loaded, world place, join_options o
       options_(std::move(options)),
       device_(open_device(loaded_, place_, options_)),
       can_reduce_fp8_(reduces_fp8(loaded_, device_)),
-      events_(device_, in_flight_table::default_capacity) {}
+      events_(device_, events_in_flight) {}
 
 communicator_core::~communicator_core() {
   end_supervision(flight_end::aborted);  // its thread calls back into this object
@@ -225,6 +228,9 @@ void communicator_core::connect(const deadline& until) {
       make_hooks(),
       loaded_.log());
   supervisor_->start();
+  if (options_.supervise.enabled == supervision::on) {
+    events_.fill();
+  }
   enter();
   const gate_pass pass{gate_};
   native_->connect(setup, until, [this] {

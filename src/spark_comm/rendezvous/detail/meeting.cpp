@@ -3,6 +3,7 @@
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/detail/connection.hpp>
 #include <spark_comm/rendezvous/detail/meeting.hpp>
+#include <spark_comm/rendezvous/detail/socket.hpp>
 
 #include <algorithm>
 #include <asio/post.hpp>
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <fmt/format.h>
 #include <functional>
 #include <memory>
 #include <span>
@@ -33,6 +35,21 @@ error_context context_of(const meeting_plan& plan, std::vector<int> peers) {
   context.peers = std::move(peers);
   context.deadline = plan.until.span();
   return context;
+}
+
+void check_trust(const meeting_plan& plan, const std::vector<tcp::endpoint>& endpoints) {
+  if (plan.keys) {
+    return;
+  }
+  for (const tcp::endpoint& each : endpoints) {
+    if (!each.address().is_loopback()) {
+      throw error{errc::invalid_argument,
+                  fmt::format("{} is not a loopback address, and meeting there needs a key: set "
+                              "SPARK_COMM_KEY_FILE or the key of the meeting's options",
+                              to_text(each)),
+                  context_of(plan)};
+    }
+  }
 }
 
 void fill_random(std::span<std::byte> out) {
