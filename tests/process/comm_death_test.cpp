@@ -56,12 +56,14 @@ void die_after(std::chrono::microseconds delay, evidence& shared) {
   }}.detach();
 }
 
-// Reduces until something throws; that error.
+// Reduces until something throws; that error. The memory stays: the device may still be writing it
+// until the communicator is aborted.
 std::optional<error> work_until_failure(communicator& comm,
                                         std::size_t count,
                                         std::chrono::microseconds pause) {
   const cuda::stream s = comm.device().create_stream();
-  std::vector<float> data(count, 1.0F);
+  static std::vector<float> data;
+  data.assign(count, 1.0F);
   const auto end = clock::now() + 10s;
   while (clock::now() < end) {
     try {

@@ -165,14 +165,19 @@ TEST(abort, of_two_stuck_communicators_works_in_either_order) {
   for (const bool is_first_first : {true, false}) {
     const meeting_place one;
     const meeting_place two;
+    const test_support::shared_value<std::atomic<bool>> has_peer_joined;
     expect_all_succeeded(run_rank_processes(2, [&](int rank) {
       const runtime loaded = test_support::host_runtime();
       communicator a = test_support::join_at(one, loaded, rank, 2);
       communicator b = test_support::join_at(two, loaded, rank, 2);
       if (rank == 1) {
+        *has_peer_joined = true;
         stand_by(a);
         stand_by(b);
         return;
+      }
+      while (!*has_peer_joined) {
+        std::this_thread::sleep_for(1ms);
       }
       const cuda::stream s = a.device().create_stream();
       const cuda::stream t = b.device().create_stream();
