@@ -25,9 +25,9 @@ using bytes = std::vector<std::byte>;
 
 /// What must hold between the values that the ranks give to one fact.
 enum class fact_rule : std::uint8_t {
-  equal,     ///< A rank with another value than the head's is refused.
+  equal,     ///< Another value than the head's is a mismatch, on every rank.
   reported,  ///< A difference is reported once and does no harm.
-  distinct,  ///< Two ranks with the same value are refused.
+  distinct,  ///< The same value on two ranks is a mismatch, on every rank.
 };
 
 /// Something that a rank says about itself in its hello, such as the version of its library.
