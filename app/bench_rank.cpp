@@ -13,16 +13,16 @@
 #include <spark_comm/comm/communicator.hpp>
 #include <spark_comm/comm/runtime.hpp>
 #include <spark_comm/core/data_type.hpp>
-#include <spark_comm/core/reduce_op.hpp>
 #include <spark_comm/cuda/memory.hpp>
 #include <spark_comm/cuda/stream.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <ratio>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace spark_comm::app {
@@ -144,6 +144,7 @@ class bench_rank {
   [[nodiscard]] std::vector<double> time_pipelined(const operation_call& call) {
     static_cast<void>(time_batch(call, options_.warmup));
     std::vector<double> times;
+    times.reserve(pipelined_batches);
     for (int batch = 0; batch < pipelined_batches; ++batch) {
       times.push_back(time_batch(call, options_.iterations) / options_.iterations);
     }

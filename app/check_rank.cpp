@@ -18,6 +18,7 @@
 #include <spark_comm/cuda/memory.hpp>
 #include <spark_comm/cuda/stream.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <fmt/format.h>
@@ -47,16 +48,58 @@ bool is_alike_on_all_ranks(operation what) noexcept {
          what == operation::all_gather;
 }
 
+/// Cases of one type and reduction, side by side in memory, so that they travel in one copy and are
+/// waited for once.
+class check_batch {
+ public:
+  explicit check_batch(const placement& where) : where_(where) {}
+
+  void add(const check_case& one) {
+    const placement here{.rank = where_.rank, .world_size = where_.world_size, .root = one.root};
+    const std::size_t begin = size_bytes();
+    entries_.push_back({.one = one, .image = {one, here}, .begin = begin, .refusal = {}});
+  }
+
+  [[nodiscard]] std::size_t size_bytes() const noexcept {
+    constexpr std::size_t alignment = 256;
+    const std::size_t end =
+        entries_.empty() ? 0 : entries_.back().begin + entries_.back().image.size_bytes();
+    return (end + alignment - 1) / alignment * alignment;
+  }
+
+  struct entry {
+    check_case one;
+    check_image image;
+    std::size_t begin = 0;
+    std::optional<std::string> refusal;  ///< The library's words, when it refused the call.
+
+    [[nodiscard]] std::span<std::byte> in(std::byte* memory) const {
+      return {memory + begin, image.size_bytes()};
+    }
+  };
+
+  [[nodiscard]] std::vector<entry>& entries() noexcept { return entries_; }
+
+ private:
+  placement where_;
+  std::vector<entry> entries_;
+};
+
 class check_rank {
  public:
   check_rank(const job_options& options, communicator& comm)
       : options_(options),
         comm_(comm),
         stream_(comm.device().create_stream()),
-        memory_(cuda::device_buffer::allocate(comm.device(),
-                                              check_image::largest_bytes(comm.world_size()))),
-        before_(memory_.size_bytes()),
-        after_(memory_.size_bytes()) {}
+        device_memory_(
+            cuda::device_buffer::allocate(comm.device(), batch_bytes(comm.world_size()))),
+        before_(cuda::pinned_buffer::allocate(comm.device(), batch_bytes(comm.world_size()))),
+        after_(cuda::pinned_buffer::allocate(comm.device(), batch_bytes(comm.world_size()))) {}
+
+  /// Bytes that the largest batch needs on the device, and twice on the host.
+  [[nodiscard]] static std::size_t batch_bytes(int world_size) {
+    return check_image::largest_bytes(world_size) * most_cases_at_once;
+  }
 
   [[nodiscard]] checked_report check(operation what) {
     report_ = {};
@@ -65,8 +108,10 @@ class check_rank {
     for (const data_type dtype : all_data_types) {
       for (const std::optional<reduce_op> op : check_ops(what)) {
         const reference data{{.dtype = dtype, .op = op, .world_size = comm_.world_size()}};
-        for (const check_case& one : check_cases(what, dtype, op, comm_.world_size())) {
-          check(one, data);
+        const std::vector<check_case> cases = check_cases(what, dtype, op, comm_.world_size());
+        for (std::size_t first = 0; first < cases.size(); first += most_cases_at_once) {
+          check(std::span{cases}.subspan(first, std::min(most_cases_at_once, cases.size() - first)),
+                data);
         }
       }
     }
@@ -74,35 +119,42 @@ class check_rank {
   }
 
  private:
-  void check(const check_case& one, const reference& data) {
-    const placement where{.rank = comm_.rank(), .world_size = comm_.world_size(), .root = one.root};
-    const check_image image{one, where};
-    const std::span<std::byte> before = std::span{before_}.first(image.size_bytes());
-    image.fill(data, before);
-    const std::optional<std::string> refusal = run(one, image);
-    const bool must_refuse = one.op && !can_reduce(one.dtype);
-    if (refusal && must_refuse) {
-      ++report_.passed;
-    } else if (refusal) {
-      ++report_.not_supported[fmt::format("{}: {}", name_of(one.dtype), *refusal)];
-    } else if (must_refuse) {
-      fail(one, "opaque bytes were reduced");
-    } else {
-      judge(one, image, data);
+  static constexpr std::size_t most_cases_at_once = 12;
+
+  void check(std::span<const check_case> cases, const reference& data) {
+    check_batch batch{{.rank = comm_.rank(), .world_size = comm_.world_size(), .root = 0}};
+    for (const check_case& one : cases) {
+      batch.add(one);
+    }
+    run(batch, data);
+    for (const check_batch::entry& entry : batch.entries()) {
+      judge(entry, data);
     }
   }
 
-  /// Copies the block there, runs the operation, copies it back. The text when it was refused.
-  [[nodiscard]] std::optional<std::string> run(const check_case& one, const check_image& image) {
-    auto* const block = static_cast<std::byte*>(memory_.address());
+  /// Copies the batch there, runs every operation, copies it back.
+  void run(check_batch& batch, const reference& data) {
     const cuda::device& device = comm_.device();
-    cuda::copy_async(device, block, before_.data(), image.size_bytes(), stream_);
-    std::optional<std::string> refusal;
+    for (const check_batch::entry& entry : batch.entries()) {
+      entry.image.fill(data, entry.in(before_.as<std::byte>()));
+    }
+    const std::size_t bytes = batch.size_bytes();
+    cuda::copy_async(device, device_memory_.address(), before_.address(), bytes, stream_);
+    for (check_batch::entry& entry : batch.entries()) {
+      call(entry);
+    }
+    cuda::copy_async(device, after_.address(), device_memory_.address(), bytes, stream_);
+    drain(comm_, stream_, options_.deadline, batch.entries().front().one.what);
+  }
+
+  void call(check_batch::entry& entry) {
+    const check_case& one = entry.one;
+    std::byte* const block = static_cast<std::byte*>(device_memory_.address()) + entry.begin;
     try {
       enqueue(comm_,
               {.what = one.what,
-               .in = block + image.input(),
-               .out = block + image.output(),
+               .in = block + entry.image.input(),
+               .out = block + entry.image.output(),
                .count = one.count,
                .dtype = one.dtype,
                .op = one.op.value_or(reduce_op::sum),
@@ -113,23 +165,33 @@ class check_rank {
       if (caught.kind() != errc::not_supported && caught.kind() != errc::invalid_argument) {
         throw;
       }
-      refusal = caught.message();
+      entry.refusal = caught.message();
     }
-    cuda::copy_async(device, after_.data(), block, image.size_bytes(), stream_);
-    drain(comm_, stream_, options_.deadline, one.what);
-    return refusal;
   }
 
-  void judge(const check_case& one, const check_image& image, const reference& data) {
-    const std::span<const std::byte> after = std::span{after_}.first(image.size_bytes());
-    const std::string verdict = image.verdict(data, after);
+  void judge(const check_batch::entry& entry, const reference& data) {
+    const check_case& one = entry.one;
+    const bool must_refuse = one.op && !can_reduce(one.dtype);
+    if (entry.refusal && !must_refuse) {
+      ++report_.not_supported[fmt::format("{}: {}", name_of(one.dtype), *entry.refusal)];
+      return;
+    }
+    if (!entry.refusal && must_refuse) {
+      fail(one, "opaque bytes were reduced");
+      return;
+    }
+    const std::span<const std::byte> after = entry.in(after_.as<std::byte>());
+    const std::span<const std::byte> before = entry.in(before_.as<std::byte>());
+    const std::string verdict =
+        must_refuse ? (std::ranges::equal(before, after) ? "" : "a refused call changed memory")
+                    : entry.image.verdict(data, after);
     if (!verdict.empty()) {
       fail(one, verdict);
       return;
     }
     ++report_.passed;
-    if (is_alike_on_all_ranks(one.what)) {
-      report_.digest = digest(report_.digest, image.output_of(after));
+    if (!must_refuse && is_alike_on_all_ranks(one.what)) {
+      report_.digest = digest(report_.digest, entry.image.output_of(after));
     }
   }
 
@@ -144,9 +206,9 @@ class check_rank {
   const job_options& options_;
   communicator& comm_;
   cuda::stream stream_;
-  cuda::device_buffer memory_;
-  std::vector<std::byte> before_;
-  std::vector<std::byte> after_;
+  cuda::device_buffer device_memory_;
+  cuda::pinned_buffer before_;
+  cuda::pinned_buffer after_;
   checked_report report_;
 };
 
@@ -155,7 +217,7 @@ class check_rank {
 void run_check_rank(const job_options& options) {
   rank_session session = join_job(options, [&](runtime_kind) -> rank_plan {
     return {.rows = std::size(all_operations),
-            .buffer_bytes = 3 * check_image::largest_bytes(options.ranks)};
+            .buffer_bytes = 3 * check_rank::batch_bytes(options.ranks)};
   });
   check_rank check{options, session.comm};
   for (const operation what : all_operations) {

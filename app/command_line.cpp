@@ -3,14 +3,18 @@
 
 #include "bench_options.hpp"
 #include "build_info.hpp"
+#include "demo.hpp"
 #include "exit_code.hpp"
 #include "info.hpp"
+#include "launch.hpp"
 #include "operation.hpp"
 #include "option_values.hpp"
+#include "trace.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +27,9 @@ struct values {
   bench_options bench;
   job_options check;
   info_options info;
+  launch_options launch;
+  trace_options trace;
+  std::string mishap_name = "all";
   std::vector<std::string> help_topic;
 };
 
@@ -80,20 +87,65 @@ void add_info(CLI::App& root, values& into) {
   verb.add_flag("--json", into.info.as_json, "print JSON");
 }
 
+void add_launch(CLI::App& root, values& into) {
+  CLI::App& verb = *root.add_subcommand(
+      "launch", "start a program as ranks of one job: launch -n 2 -- ./program");
+  launch_options& options = into.launch;
+  verb.add_option("-n,--ranks", options.ranks, "processes to start, one rank each")
+      ->type_name("N")
+      ->capture_default_str();
+  verb.add_flag("--share-gpu", options.share_gpu, "let several ranks use one GPU");
+  add_duration(verb, "--limit", options.limit, "limit of the whole run (default: none)");
+  verb.add_option("program", options.program, "the program and its arguments, after --")
+      ->expected(-1);
+}
+
+void add_trace(CLI::App& root, values& into) {
+  CLI::App& verb = *root.add_subcommand(
+      "trace", "say what the flight records of the ranks tell: who is stuck, who diverged");
+  verb.add_option("directory", into.trace.directory, "where the .flight files are")->required();
+  verb.add_option("--perfetto", into.trace.perfetto_file, "also write a trace for Perfetto")
+      ->type_name("FILE");
+  verb.add_option("--last", into.trace.last, "operations of each rank to list")
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void add_demo(CLI::App& root, values& into) {
+  CLI::App& verb =
+      *root.add_subcommand("demo", "make two ranks fail on purpose, and show what they are told");
+  verb.add_option("mishap", into.mishap_name, "all, mismatch, dead or frozen")
+      ->capture_default_str();
+}
+
+demo_options to_demo(const std::string& name) {
+  if (name == "all") {
+    return {};
+  }
+  const std::optional<mishap> what = parse_mishap(name);
+  if (!what) {
+    throw usage_failure(fmt::format("demo: {}: accepted are all, mismatch, dead, frozen", name));
+  }
+  return {.what = what};
+}
+
 std::string version_line() {
   return fmt::format("spark-comm {} ({})\n", build_version(), build_commit());
 }
 
 /// "bench" for what was typed after "help", or the tool itself.
 std::string help_for(CLI::App& root, const std::vector<std::string>& topic) {
+  // Else the help of the verb that was parsed, which is "help", would be shown.
+  root.clear();
   if (topic.empty()) {
     return root.help();
   }
-  CLI::App* const verb = root.get_subcommand_no_throw(topic.front());
-  if (verb == nullptr) {
-    throw usage_failure(fmt::format("help {}: accepted are {}", topic.front(), verb_names(root)));
+  for (CLI::App* const verb : root.get_subcommands([](const CLI::App*) { return true; })) {
+    if (verb->get_name() == topic.front()) {
+      return verb->help();
+    }
   }
-  return verb->help();
+  throw usage_failure(fmt::format("help {}: accepted are {}", topic.front(), verb_names(root)));
 }
 
 /// One line that names what is accepted.
@@ -124,6 +176,16 @@ request to_request(CLI::App& root, values& parsed) {
     validate(parsed.check);
     return check_request{std::move(parsed.check)};
   }
+  if (root.got_subcommand("launch")) {
+    validate(parsed.launch);
+    return launch_request{std::move(parsed.launch)};
+  }
+  if (root.got_subcommand("trace")) {
+    return trace_request{std::move(parsed.trace)};
+  }
+  if (root.got_subcommand("demo")) {
+    return demo_request{to_demo(parsed.mishap_name)};
+  }
   if (root.got_subcommand("info")) {
     return info_request{std::move(parsed.info)};
   }
@@ -140,6 +202,9 @@ request parse_command_line(const std::vector<std::string>& arguments) {
   add_bench(root, parsed);
   add_check(root, parsed);
   add_info(root, parsed);
+  add_launch(root, parsed);
+  add_trace(root, parsed);
+  add_demo(root, parsed);
   root.add_subcommand("help", "show this, or the options of a verb")
       ->add_option("verb", parsed.help_topic, "the verb")
       ->expected(0, 1);

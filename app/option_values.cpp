@@ -76,10 +76,7 @@ name_table<runtime_kind> runtime_names() {
     return std::nullopt;
   };
   const auto name = [](runtime_kind kind) {
-    return std::find_if(spellings.begin(),
-                        spellings.end(),
-                        [&](const entry& one) { return one.second == kind; })
-        ->first;
+    return std::ranges::find(spellings, kind, &entry::second)->first;
   };
   return {.parse = parse, .name = name, .accepted = "auto, nvidia, host"};
 }
@@ -159,7 +156,7 @@ std::string option_names(const CLI::App& verb) {
 }
 
 std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::ranges::replace(text, '\n', ' ');
   return text;
 }
 

@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace spark_comm::app {
@@ -43,14 +44,19 @@ ready_report ready(const rank_session& session, std::size_t rows) {
 
 }  // namespace
 
+void require_started_as_rank() {
+  struct stat kind{};
+  if (::fstat(report_descriptor, &kind) != 0 || !S_ISFIFO(kind.st_mode)) {
+    throw usage_failure("rank: this verb is for processes that bench and check start themselves");
+  }
+}
+
 void send_report(const rank_report& report) {
   const std::string line = encode(report) + "\n";
   for (std::string_view rest = line; !rest.empty();) {
     const ssize_t written = ::write(report_descriptor, rest.data(), rest.size());
     if (written > 0) {
       rest.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EBADF) {
-      throw usage_failure("rank: this verb is for processes that bench and check start themselves");
     } else if (errno != EINTR) {
       throw failure(exit_code::failed, "the process that started this rank does not listen");
     }

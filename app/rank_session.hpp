@@ -14,8 +14,11 @@
 
 namespace spark_comm::app {
 
+/// Throws: failure (usage) unless this process was started as a rank of a job.
+void require_started_as_rank();
+
 /// Sends one report to the process that started us.
-/// Throws: failure (usage) when nobody started us as a rank, (failed) when it does not listen.
+/// Throws: failure (failed) when it does not listen.
 void send_report(const rank_report& report);
 
 /// Loads the runtime that the options name.

@@ -4,18 +4,16 @@
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/spark_comm)
 
-set(installed_libraries spark_comm)
-if(TARGET spark_comm_host)
-  list(APPEND installed_libraries spark_comm_host)
-endif()
-install(TARGETS ${installed_libraries} EXPORT spark_comm
+# A shared library of ours finds the host runtime beside itself once installed, and in its own folder
+# of the build tree before.
+set_target_properties(spark_comm PROPERTIES BUILD_RPATH $<TARGET_FILE_DIR:spark_comm_host> INSTALL_RPATH $ORIGIN)
+set_target_properties(spark_comm_host PROPERTIES EXPORT_NAME host)
+
+install(TARGETS spark_comm spark_comm_host EXPORT spark_comm
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-if(TARGET spark-comm)
-  cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR}
-    OUTPUT_VARIABLE bin_to_lib)
-  set_target_properties(spark-comm PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+if(SPARK_COMM_BUILD_TOOL)
   install(TARGETS spark-comm RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 

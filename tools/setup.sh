@@ -2,6 +2,7 @@
 # Sourced by ./run, ./test and tools/tidy: installs what is missing and builds. Quick and without
 # network when there is nothing to do. Everything it says goes to stderr.
 
+# shellcheck shell=bash
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 say() { printf '== %s\n' "$*" >&2; }

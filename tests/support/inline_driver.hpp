@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// A driver table that runs host equivalents of kernels in the call that launches them, in the calling
-// thread: launchers can be tested, and compared with a device, without any runtime.
+// A driver table that runs host equivalents of kernels in the call that launches them, in the
+// calling thread: launchers can be tested, and compared with a device, without any runtime.
 #pragma once
 
 #include <spark_comm/cuda/device.hpp>

@@ -17,6 +17,12 @@ namespace spark_comm {
 void barrier(communicator& comm, duration limit) {
   detail::communicator_core& core = comm.core();
   core.require_operable();
+  if (limit <= duration::zero()) {
+    error_context around = core.context();
+    around.operation = name_of(operation_kind::barrier);
+    around.deadline = limit;
+    throw error{errc::invalid_argument, "the limit must be longer than zero", around};
+  }
   if (comm.world_size() == 1) {
     return;
   }
@@ -34,7 +40,7 @@ void barrier(communicator& comm, duration limit) {
     around.sequence = core.sequence();
     around.deadline = limit;
     const error failure{errc::timed_out, "not every rank has come to the barrier", around};
-    core.fail(failure);
+    core.fail_and_announce(failure);
     throw failure;
   }
 }

@@ -4,6 +4,7 @@
 
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/nccl/config.hpp>
+#include <spark_comm/supervise/options.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -25,13 +26,16 @@ struct join_options {
   std::string name = "world";
   /// By when every rank has to be there.
   duration deadline = std::chrono::seconds{30};
-  /// Default limit of an operation, from its submission.
+  /// Default limit of an operation: once from its submission to its start, and once from there to
+  /// its end, so that waiting behind a long kernel is not taken for being stuck.
   duration operation_deadline = std::chrono::seconds{60};
   /// Limit of a native abort; what has not come back by then is left behind and reported.
   duration abort_deadline = std::chrono::milliseconds{1500};
   /// Device ordinal; unset: rank modulo the number of devices.
   std::optional<int> device = {};
   device_sharing sharing = device_sharing::refused;
+  /// Heartbeats, mismatch check and flight record; from the environment unless set here.
+  supervise_options supervise = supervise_options::from_environment();
   /// Tuning of the NCCL communicator.
   nccl::config_options nccl = {};
   /// Called on the head once it listens, with the address including the real port.

@@ -113,12 +113,9 @@ nvidia_attempt try_nvidia(const runtime_options& options) {
 
 std::string_view name_of(runtime_kind kind) noexcept {
   switch (kind) {
-    case runtime_kind::automatic:
-      return "automatic";
-    case runtime_kind::nvidia:
-      return "nvidia";
-    case runtime_kind::host:
-      return "host";
+    case runtime_kind::automatic: return "automatic";
+    case runtime_kind::nvidia:    return "nvidia";
+    case runtime_kind::host:      return "host";
   }
   return "unknown";
 }
@@ -137,8 +134,7 @@ runtime runtime::load(runtime_kind kind, const runtime_options& options) {
         state{chosen, std::move(found.driver), std::move(found.library), std::move(text)})};
   };
   switch (kind) {
-    case runtime_kind::host:
-      return make(runtime_kind::host, load_host(options), "asked for");
+    case runtime_kind::host: return make(runtime_kind::host, load_host(options), "asked for");
     case runtime_kind::nvidia:
       return make(
           runtime_kind::nvidia, {load_nvidia_driver(options), load_nccl(options)}, "asked for");

@@ -97,9 +97,11 @@ inline constexpr unsigned int ipc_lazy_enable_peer_access = 1;
 }  // namespace flags
 
 /// CUstreamCaptureMode.
+// NOLINTNEXTLINE(performance-enum-size): as wide as the vendor's
 enum class capture_mode : int { global = 0, thread_local_mode = 1, relaxed = 2 };
 
 /// CUstreamCaptureStatus.
+// NOLINTNEXTLINE(performance-enum-size): as wide as the vendor's
 enum class capture_status : int { none = 0, active = 1, invalidated = 2 };
 
 }  // namespace spark_comm::cuda::abi

@@ -50,16 +50,16 @@ void add(const kernel_module& kernels, const add_call& call, cuda::stream_ref s)
   parameters.count_elements = call.count_elements;
   parameters.inputs_count = static_cast<std::int32_t>(call.inputs.size());
 
-  const detail::launch_shape shape = detail::add_shape(
-      call.count_elements * element_bytes, vector, kernels.multiprocessors());
-  kernels.launch({.family = detail::kernel_family::add,
-                  .dtype = call.dtype,
-                  .inputs = call.inputs.size() == 2 ? detail::input_count::two
-                                                    : detail::input_count::any,
-                  .variant = shape.variant},
-                 shape,
-                 parameters,
-                 s);
+  const detail::launch_shape shape =
+      detail::add_shape(call.count_elements * element_bytes, vector, kernels.multiprocessors());
+  kernels.launch(
+      {.family = detail::kernel_family::add,
+       .dtype = call.dtype,
+       .inputs = call.inputs.size() == 2 ? detail::input_count::two : detail::input_count::any,
+       .variant = shape.variant},
+      shape,
+      parameters,
+      s);
 }
 
 }  // namespace spark_comm::kernels

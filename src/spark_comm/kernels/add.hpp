@@ -2,13 +2,13 @@
 // The sum of several ranks' contributions that are already in local memory.
 #pragma once
 
-#include <cstddef>
-#include <span>
-
 #include <spark_comm/core/data_type.hpp>
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/kernels/module.hpp>
+
+#include <cstddef>
+#include <span>
 
 namespace spark_comm::kernels {
 

@@ -27,12 +27,12 @@ std::string_view name_of(kernel_family family) noexcept {
 
 std::vector<input_count> inputs_of(kernel_family family) {
   switch (family) {
-    case kernel_family::rms_norm: return {input_count::any, input_count::one, input_count::two};
+    case kernel_family::rms_norm:          return {input_count::any, input_count::one, input_count::two};
     case kernel_family::add:
     case kernel_family::one_shot:
     case kernel_family::one_shot_rms_norm: return {input_count::any, input_count::two};
     case kernel_family::two_shot:
-    case kernel_family::low_latency: return {input_count::any};
+    case kernel_family::low_latency:       return {input_count::any};
   }
   return {};
 }
@@ -57,8 +57,8 @@ bool has_kernels(data_type dtype) noexcept {
 }
 
 std::size_t slot_of(const kernel_key& key) noexcept {
-  const auto type = static_cast<std::size_t>(std::ranges::find(kernel_types, key.dtype) -
-                                             kernel_types.begin());
+  const auto type =
+      static_cast<std::size_t>(std::ranges::find(kernel_types, key.dtype) - kernel_types.begin());
   const auto family = static_cast<std::size_t>(key.family);
   const auto inputs = static_cast<std::size_t>(key.inputs);
   return ((family * kernel_types.size() + type) * 3 + inputs) * 3 + key.variant;

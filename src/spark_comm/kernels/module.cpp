@@ -73,9 +73,8 @@ cuda::abi::module load_image(const cuda::device& where, const void* image) {
 const void* gpu_image(detail::kernel_family family) {
   const void* image = detail::device_image(family);
   if (image == nullptr) {
-    throw error{
-        errc::not_supported,
-        fmt::format("this build has no device kernels: {}", available_on_gpu().reason)};
+    throw error{errc::not_supported,
+                fmt::format("this build has no device kernels: {}", available_on_gpu().reason)};
   }
   return image;
 }

@@ -2,15 +2,15 @@
 // The kernels, loaded on one device.
 #pragma once
 
+#include <spark_comm/core/export.hpp>
+#include <spark_comm/cuda/device.hpp>
+#include <spark_comm/cuda/stream_ref.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
 #include <type_traits>
-
-#include <spark_comm/core/export.hpp>
-#include <spark_comm/cuda/device.hpp>
-#include <spark_comm/cuda/stream_ref.hpp>
 
 namespace spark_comm::kernels {
 

@@ -154,8 +154,7 @@ void one_shot_rms_norm(const kernel_module& kernels,
       rms_norm_staging_bytes(call.rows, call.hidden, call.dtype) <= segments.limits.staging_bytes,
       "the rows are larger than the segment's limit");
   detail::launch_shape shape = detail::norm_shape(call.hidden);
-  shape.blocks =
-      static_cast<std::uint32_t>(std::min<std::size_t>(call.rows, max_exchange_blocks));
+  shape.blocks = static_cast<std::uint32_t>(std::min<std::size_t>(call.rows, max_exchange_blocks));
   kernels.launch({.family = detail::kernel_family::one_shot_rms_norm,
                   .dtype = call.dtype,
                   .inputs = inputs_of(segments.limits),

@@ -2,11 +2,6 @@
 // All-reduces inside one kernel, between ranks whose memory maps into each other.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-
 #include <spark_comm/core/data_type.hpp>
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/core/time.hpp>
@@ -14,6 +9,11 @@
 #include <spark_comm/kernels/module.hpp>
 #include <spark_comm/kernels/peer_segment.hpp>
 #include <spark_comm/kernels/rms_norm.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 
 namespace spark_comm::kernels {
 
@@ -51,13 +51,13 @@ struct all_reduce_call {
 ///
 /// Shape: in and out hold the same number of elements on all ranks, at any multiple of the element
 /// size; equal or disjoint.
-/// Order: enqueued on `s`; out is readable by work enqueued on `s` afterwards. Capturable, and a graph
-/// may be replayed any number of times. When a wait runs out or abort is set, the kernel ends, out is
-/// undefined, status says who was waited for, and later launches on the segment return at once.
-/// Who: every rank with the same protocol, count and type, in the same order on its segments.
-/// Throws: invalid_argument before enqueueing; device_failed.
-/// Numerics: fp32 sum in rank order, rounded once; equal bits on all ranks, for all protocols and
-/// alignments, and on the host runtime.
+/// Order: enqueued on `s`; out is readable by work enqueued on `s` afterwards. Capturable, and a
+/// graph may be replayed any number of times. When a wait runs out or abort is set, the kernel
+/// ends, out is undefined, status says who was waited for, and later launches on the segment return
+/// at once. Who: every rank with the same protocol, count and type, in the same order on its
+/// segments. Throws: invalid_argument before enqueueing; device_failed. Numerics: fp32 sum in rank
+/// order, rounded once; equal bits on all ranks, for all protocols and alignments, and on the host
+/// runtime.
 SPARK_COMM_API void all_reduce(const kernel_module& kernels,
                                const peer_segments& segments,
                                exchange_protocol protocol,

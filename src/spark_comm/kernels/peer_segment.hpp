@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // The memory through which ranks that can map each other's memory exchange data inside a kernel:
-// one segment a rank and stream. Layout and status only; plain C++, because device code includes it.
+// one segment a rank and stream. Layout and status only; plain C++, because device code includes
+// it.
 #pragma once
 
 #include <cstddef>

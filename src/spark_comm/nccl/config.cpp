@@ -61,11 +61,12 @@ void validate_net_name(std::string_view name) {
 }  // namespace
 
 void validate(const config_options& options) {
-  require_in("min_ctas", options.min_ctas, {1, no_limit});
-  require_in("max_ctas", options.max_ctas, {1, no_limit});
-  require_in("cga_cluster_size", options.cga_cluster_size, {0, no_limit});
-  require_in("traffic_class", options.traffic_class, {0, 255});
-  require_in("n_channels_per_net_peer", options.n_channels_per_net_peer, {1, 64});
+  require_in("min_ctas", options.min_ctas, {.lowest = 1, .highest = no_limit});
+  require_in("max_ctas", options.max_ctas, {.lowest = 1, .highest = no_limit});
+  require_in("cga_cluster_size", options.cga_cluster_size, {.lowest = 0, .highest = no_limit});
+  require_in("traffic_class", options.traffic_class, {.lowest = 0, .highest = 255});
+  require_in(
+      "n_channels_per_net_peer", options.n_channels_per_net_peer, {.lowest = 1, .highest = 64});
   if (options.min_ctas && options.max_ctas && *options.min_ctas > *options.max_ctas) {
     throw error{errc::invalid_argument,
                 fmt::format("config: min_ctas is {}; accepted is max_ctas, which is {}, at most",

@@ -3,6 +3,7 @@
 more.
 """
 
+import posixpath
 import re
 
 SPDX = "SPDX-License-Identifier: AGPL-3.0-only"
@@ -30,9 +31,10 @@ def purpose_violation(tree, path, text, head):
         return None if below.startswith('"""') or not below else "no docstring after the licence line"
     if path.endswith(("CMakeLists.txt", "_test.cpp")):
         return None  # its folder says it, or the name of what it tests
-    if path.removesuffix(".cpp") + ".hpp" in tree.files:
-        return None  # the header beside it says it
-    lines = len([line for line in head[1:] if line])
+    folder, stem = posixpath.split(path.removesuffix(".cpp"))
+    if {f"{folder}/{stem}.hpp", f"{folder}/detail/{stem}.hpp"} & tree.files.keys():
+        return None  # its header says it
+    lines = (head[1:] + [""]).index("")  # a further paragraph may explain a protocol or a rule
     wanted = EXAMPLE_LINES if path.startswith("examples/") else PURPOSE_LINES
     if lines not in wanted:
         return f"{lines} lines on what the file is for; {wanted.start} to {wanted.stop - 1} are wanted"

@@ -10,11 +10,11 @@
 #include <line_splitter.hpp>
 #include <rank_launcher.hpp>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 

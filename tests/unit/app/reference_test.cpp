@@ -36,14 +36,10 @@ double rounded(data_type dtype, double value) {
 double combined(reduce_op op, double a, double b) {
   switch (op) {
     case reduce_op::sum:
-    case reduce_op::avg:
-      return a + b;
-    case reduce_op::prod:
-      return a * b;
-    case reduce_op::max:
-      return std::max(a, b);
-    case reduce_op::min:
-      return std::min(a, b);
+    case reduce_op::avg:  return a + b;
+    case reduce_op::prod: return a * b;
+    case reduce_op::max:  return std::max(a, b);
+    case reduce_op::min:  return std::min(a, b);
   }
   return 0;
 }

@@ -11,7 +11,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace spark_comm::nccl {
@@ -48,12 +50,8 @@ abi::result ncclScatter(const void* in,
                         abi::comm comm,
                         abi::stream stream);
 abi::result ncclCommInitAll(abi::comm* comms, int count, const int* devices);
-abi::result ncclCommInitRankScalable(abi::comm* comm,
-                                     int ranks,
-                                     int rank,
-                                     int id_count,
-                                     abi::unique_id* ids,
-                                     abi::config* config);
+abi::result ncclCommInitRankScalable(
+    abi::comm* comm, int ranks, int rank, int id_count, abi::unique_id* ids, abi::config* config);
 abi::result ncclCommShrink(abi::comm comm,
                            int* excluded,
                            int excluded_count,
@@ -83,6 +81,12 @@ inline nccl_id make_id() {
   nccl_id id{};
   EXPECT_EQ(ncclGetUniqueId(&id), nccl_results::success);
   return id;
+}
+
+/// Runs a body in a process of its own: a process that has used the runtime cannot fork ranks any
+/// more, and a thread's leaked group depth ends with it.
+inline void run_alone(const std::function<void()>& body) {
+  expect_all_succeeded(run_rank_processes(1, [&](int) { body(); }));
 }
 
 /// A device context and a stream, as a rank has them before it joins.
@@ -155,7 +159,7 @@ class joined_rank : public rank_device {
 };
 
 /// Polls a communicator until it is not in progress; its state then.
-inline int settle(nccl_comm comm, std::chrono::seconds limit = std::chrono::seconds{10}) {
+inline int settle(nccl_comm comm, std::chrono::milliseconds limit = std::chrono::seconds{10}) {
   const auto end = std::chrono::steady_clock::now() + limit;
   int state = nccl_results::in_progress;
   while (state == nccl_results::in_progress && std::chrono::steady_clock::now() < end) {

@@ -40,12 +40,10 @@ TYPED_TEST(add, touches_its_elements_only_at_every_alignment_and_length) {
       const auto b = random_buffer<T>(count, 2);
       const typed_buffer<T> out{count, offset / 2};
       const std::array<const void*, 2> inputs = {a.data(), b.data()};
-      kernels::add(kernels,
-                   {.dtype = data_type_of<T>,
-                    .inputs = inputs,
-                    .out = out.data(),
-                    .count_elements = count},
-                   stream);
+      kernels::add(
+          kernels,
+          {.dtype = data_type_of<T>, .inputs = inputs, .out = out.data(), .count_elements = count},
+          stream);
       for (std::size_t i = 0; i < count; ++i) {
         const T expected = test::from_float<T>(test::to_float(a[i]) + test::to_float(b[i]));
         ASSERT_EQ(test::to_float(out[i]), test::to_float(expected)) << count << ' ' << i;
@@ -94,10 +92,8 @@ TYPED_TEST(add, may_write_over_any_input) {
     const std::array<const void*, 3> inputs = {
         buffers[0].data(), buffers[1].data(), buffers[2].data()};
     const typed_buffer<T> apart{count};
-    add_call call{.dtype = data_type_of<T>,
-                  .inputs = inputs,
-                  .out = apart.data(),
-                  .count_elements = count};
+    add_call call{
+        .dtype = data_type_of<T>, .inputs = inputs, .out = apart.data(), .count_elements = count};
     kernels::add(kernels, call, stream);
     call.out = buffers[over].data();
     kernels::add(kernels, call, stream);

@@ -17,11 +17,10 @@ namespace {
 // Every sign, exponent and the mantissas where rounding decides, then some of the rest.
 std::vector<float> probing_floats() {
   std::vector<float> values;
-  const std::vector<std::uint32_t> mantissas = {0,        1,        0xfff,    0x1000,   0x1001,
-                                                0x2000,   0x3000,   0x7fff,   0x8000,   0x8001,
-                                                0x17fff,  0x18000,  0x80000,  0x7ffff,  0x80001,
-                                                0x180000, 0x17ffff, 0x180001, 0x400000, 0x7ff000,
-                                                0x7fffff};
+  const std::vector<std::uint32_t> mantissas = {
+      0,       1,        0xfff,    0x1000,   0x1001,   0x2000,   0x3000,
+      0x7fff,  0x8000,   0x8001,   0x17fff,  0x18000,  0x80000,  0x7ffff,
+      0x80001, 0x180000, 0x17ffff, 0x180001, 0x400000, 0x7ff000, 0x7fffff};
   for (std::uint32_t high = 0; high < 512; ++high) {
     for (const std::uint32_t mantissa : mantissas) {
       values.push_back(std::bit_cast<float>(high << 23U | mantissa));

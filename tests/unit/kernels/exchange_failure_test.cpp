@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// A peer that does not come, and an abort: the kernel ends, says who was missing, and stays poisoned.
+// A peer that does not come, and an abort: the kernel ends, says who was missing, and stays
+// poisoned.
 #include "segment_world.hpp"
 #include "support/inline_driver.hpp"
 

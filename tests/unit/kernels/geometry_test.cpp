@@ -15,7 +15,9 @@ namespace {
 
 using detail::launch_shape;
 
-const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
+const void* at(std::uintptr_t address) {
+  return reinterpret_cast<const void*>(address);
+}
 
 TEST(geometry, takes_the_widest_vector_that_every_address_allows) {
   struct row {
@@ -24,6 +26,7 @@ TEST(geometry, takes_the_widest_vector_that_every_address_allows) {
     std::size_t element_bytes;
     std::size_t expected;
   };
+
   for (const row& r : {row{4096, 8192, 2, 16},
                        row{4096, 8192 + 8, 2, 4},
                        row{4096 + 4, 8192, 2, 4},
@@ -48,6 +51,7 @@ TEST(geometry, add_fills_the_device_and_no_more) {
     std::size_t vector;
     launch_shape expected;
   };
+
   for (const row& r : {row{2, 16, {1, 256, 0}},
                        row{4096, 16, {1, 256, 0}},
                        row{4096 + 2, 16, {2, 256, 0}},
@@ -63,6 +67,7 @@ TEST(geometry, norm_holds_a_row_in_as_few_threads_as_it_takes) {
     std::size_t hidden;
     launch_shape expected;
   };
+
   for (const row& r : {row{1, {1, 32, 0}},
                        row{256, {1, 32, 0}},
                        row{257, {1, 64, 0}},

@@ -38,14 +38,14 @@ TEST(kernel_table, gives_every_kernel_a_slot_and_a_name_of_its_own) {
 
 TEST(kernel_table, spells_names_as_the_device_code_does) {
   EXPECT_EQ(detail::name_of({.family = kernel_family::add,
-                     .dtype = data_type::bfloat16,
-                     .inputs = detail::input_count::two,
-                     .variant = 1}),
+                             .dtype = data_type::bfloat16,
+                             .inputs = detail::input_count::two,
+                             .variant = 1}),
             "add_bf16_n2_v1");
   EXPECT_EQ(detail::name_of({.family = kernel_family::one_shot_rms_norm,
-                     .dtype = data_type::float32,
-                     .inputs = detail::input_count::any,
-                     .variant = 2}),
+                             .dtype = data_type::float32,
+                             .inputs = detail::input_count::any,
+                             .variant = 2}),
             "one_shot_rms_norm_fp32_n0_v2");
 }
 

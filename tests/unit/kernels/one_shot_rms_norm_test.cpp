@@ -43,14 +43,12 @@ struct fused_case {
         quantised(rows * hidden),
         scales(rows) {
     for (int r = 0; r < world; ++r) {
-      partials.push_back(random_buffer<T>(rows * hidden,
-                                          static_cast<std::uint32_t>(r + 1),
-                                          static_cast<std::size_t>(r) % 3));
+      partials.push_back(random_buffer<T>(
+          rows * hidden, static_cast<std::uint32_t>(r + 1), static_cast<std::size_t>(r) % 3));
       addresses.push_back(partials.back().data());
     }
-    kernels::rms_norm(test::inline_kernels(),
-                      call(addresses, residual_out, quantised, scales),
-                      stream);
+    kernels::rms_norm(
+        test::inline_kernels(), call(addresses, residual_out, quantised, scales), stream);
   }
 
   [[nodiscard]] rms_norm_call call(std::span<const void* const> inputs,
@@ -83,8 +81,7 @@ TYPED_TEST(one_shot_rms_norm, gives_all_ranks_the_bits_of_the_local_norm_of_all_
   using T = TypeParam;
   const kernel_module loaded = test::inline_kernels();
   for (const int world : {2, 3}) {
-    const segment_world ranks{
-        {.staging_bytes = 1U << 20U, .low_latency_bytes = 0, .world = world}};
+    const segment_world ranks{{.staging_bytes = 1U << 20U, .low_latency_bytes = 0, .world = world}};
     for (const std::size_t hidden : {5U, 264U, 4096U, 16392U}) {
       for (const std::size_t rows : {1U, 3U, 150U}) {
         if (rms_norm_staging_bytes(rows, hidden, data_type_of<T>) > 1U << 20U) {
@@ -118,11 +115,13 @@ TEST(one_shot_rms_norm_arguments, more_than_one_partial_or_too_many_rows_are_ref
   rms_norm_call call = data.call(data.addresses, data.residual_out, data.quantised, data.scales);
   call.rows = 16;
   EXPECT_THROW(
-      kernels::one_shot_rms_norm(test::inline_kernels(), ranks.segments_of(0), call, stream), error);
+      kernels::one_shot_rms_norm(test::inline_kernels(), ranks.segments_of(0), call, stream),
+      error);
   call.partials = own;
   call.rows = 17;
   EXPECT_THROW(
-      kernels::one_shot_rms_norm(test::inline_kernels(), ranks.segments_of(0), call, stream), error);
+      kernels::one_shot_rms_norm(test::inline_kernels(), ranks.segments_of(0), call, stream),
+      error);
   EXPECT_EQ(ranks.header(0).rounds[0], 0U);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Many rounds with new data and ranks that run ahead of each other: no flag of an older round is taken
-// for a new one, and no slot is written while somebody reads it. Meant for ThreadSanitizer too.
+// Many rounds with new data and ranks that run ahead of each other: no flag of an older round is
+// taken for a new one, and no slot is written while somebody reads it. Meant for ThreadSanitizer
+// too.
 #include "segment_world.hpp"
 #include "support/inline_driver.hpp"
 
@@ -102,8 +103,7 @@ void run_rank(const segment_world& ranks, const plan& p, int rank, int& wrong) {
 }
 
 void expect_all_right(const plan& p, std::uint64_t rounds_before = 0) {
-  const segment_world ranks{
-      {.staging_bytes = 16384, .low_latency_bytes = 16384, .world = p.world}};
+  const segment_world ranks{{.staging_bytes = 16384, .low_latency_bytes = 16384, .world = p.world}};
   for (int rank = 0; rank < p.world; ++rank) {
     std::ranges::fill(ranks.header(rank).rounds, rounds_before);
     std::ranges::fill(ranks.header(rank).low_latency_rounds, rounds_before);

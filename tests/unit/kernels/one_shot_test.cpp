@@ -46,10 +46,7 @@ struct rank_inputs {
       addresses.push_back(inputs.back().data());
     }
     add(test::inline_kernels(),
-        {.dtype = data_type_of<T>,
-         .inputs = addresses,
-         .out = sum.data(),
-         .count_elements = count},
+        {.dtype = data_type_of<T>, .inputs = addresses, .out = sum.data(), .count_elements = count},
         stream);
   }
 
@@ -113,11 +110,8 @@ TEST(all_reduce_in_kernel_bf16, rounds_once_whichever_rank_holds_the_large_value
       ranks.run([&](int rank) {
         const bfloat16 in = to_bfloat16(rank == holder ? 256.0F : 1.0F);
         bfloat16 out{};
-        all_reduce(loaded,
-                   ranks.segments_of(rank),
-                   protocol,
-                   {data_type::bfloat16, &in, &out, 1},
-                   stream);
+        all_reduce(
+            loaded, ranks.segments_of(rank), protocol, {data_type::bfloat16, &in, &out, 1}, stream);
         EXPECT_EQ(to_float(out), 260.0F) << holder << ' ' << rank;
       });
     }

@@ -24,8 +24,7 @@ namespace spark_comm::kernels {
 
 class segment_world {
  public:
-  explicit segment_world(segment_limits limits,
-                         duration wait_limit = std::chrono::seconds{20})
+  explicit segment_world(segment_limits limits, duration wait_limit = std::chrono::seconds{20})
       : limits_(limits), wait_limit_(wait_limit) {
     for (int rank = 0; rank < limits.world; ++rank) {
       ranks_.push_back(std::make_unique<rank_memory>(segment_bytes(limits)));
@@ -70,7 +69,7 @@ class segment_world {
 
   struct rank_memory {
     explicit rank_memory(std::size_t bytes)
-        : segment(new (std::align_val_t{256}) std::byte[bytes]{}) {}
+        : segment(new(std::align_val_t{256}) std::byte[bytes]{}) {}
 
     std::unique_ptr<std::byte[], aligned_delete> segment;
     exchange_status status{};

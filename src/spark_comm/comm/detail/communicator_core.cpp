@@ -10,6 +10,7 @@
 #include <spark_comm/core/progress.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/device.hpp>
+#include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/nccl/abi.hpp>
 #include <spark_comm/nccl/config.hpp>
 #include <spark_comm/nccl/library.hpp>
@@ -22,6 +23,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <fmt/format.h>
 #include <memory>
 #include <mutex>
@@ -34,8 +36,14 @@
 namespace spark_comm::detail {
 namespace {
 
-// What ranks tell each other over the session once they have met.
-constexpr std::array<std::byte, 1> leaving_message = {std::byte{'L'}};
+// Twice what makes the watchdog look early: it has half of them back before the pool runs dry.
+constexpr std::size_t events_in_flight = 2 * in_flight_table::default_capacity;
+
+// What a close may take beyond its own limit, when it has to abort in the end.
+constexpr auto abort_after_close = std::chrono::milliseconds{700};
+
+// For a thread inside a native call, before the communicator is aborted under it.
+constexpr auto longest_wait_for_issuer = std::chrono::milliseconds{200};
 
 void validate(const world& place, const join_options& options) {
   if (place.world_size < 1) {
@@ -52,6 +60,7 @@ void validate(const world& place, const join_options& options) {
       options.abort_deadline <= duration::zero()) {
     throw error{errc::invalid_argument, "deadlines must be longer than zero"};
   }
+  options.supervise.validate();
   nccl::validate(options.nccl);
 }
 
@@ -85,11 +94,10 @@ communicator_core::communicator_core(runtime loaded, world place, join_options o
       options_(std::move(options)),
       device_(open_device(loaded_, place_, options_)),
       can_reduce_fp8_(reduces_fp8(loaded_, device_)),
-      work_(device_),
-      has_left_(static_cast<std::size_t>(place_.world_size), false) {}
+      events_(device_, events_in_flight) {}
 
 communicator_core::~communicator_core() {
-  leave_session();  // its thread calls back into this object
+  end_supervision(flight_end::aborted);  // its thread calls back into this object
 }
 
 error_context communicator_core::context() const {
@@ -113,6 +121,22 @@ void communicator_core::require_operable() const {
   }
 }
 
+progress communicator_core::poll(cuda::stream_ref s) {
+  try {
+    return device_.poll(s);
+  } catch (const error& failure) {
+    if (failure.kind() == errc::invalid_usage) {
+      throw;
+    }
+    error_context around = context();
+    around.operation = "wait";
+    around.sequence = sequence();
+    const error full = failure.with_context(around);
+    fail_and_announce(full);
+    throw full;
+  }
+}
+
 rendezvous::hello communicator_core::introduce() const {
   using rendezvous::fact_rule;
   const nccl::library& library = loaded_.library();
@@ -120,6 +144,13 @@ rendezvous::hello communicator_core::introduce() const {
   mine.facts.push_back({"runtime", std::string{name_of(loaded_.kind())}, fact_rule::equal});
   mine.facts.push_back({"NCCL version", nccl::version_text(library.version()), fact_rule::equal});
   mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported});
+  // A supervised rank would take an unsupervised one for silent, and a strict one wait for the
+  // others' word before each launch.
+  mine.facts.push_back({"supervision",
+                        options_.supervise.enabled == supervision::off
+                            ? std::string{"off"}
+                            : fmt::format("on, {} check", name_of(options_.supervise.check)),
+                        fact_rule::equal});
   if (options_.sharing == device_sharing::refused) {
     mine.facts.push_back({"device", as_hex(device_.info().uuid), fact_rule::distinct});
   }
@@ -147,19 +178,61 @@ nccl::abi::unique_id communicator_core::share_id(const deadline& until) {
   return id;
 }
 
+watchdog_hooks communicator_core::make_hooks() {
+  return {
+      .on_failure = [this](const watch_verdict& verdict) { fail(to_error(verdict, context())); },
+      .native_health = [this, native = native_]() -> std::optional<native_failure> {
+        if (gate_.enter_as_poller() != call_gate::entry::entered) {
+          return std::nullopt;  // the join or an issuer is inside and sees for itself
+        }
+        const gate_pass pass{gate_};
+        const nccl::abi::result code = native->async_error();
+        if (code == nccl::abi::results::success) {
+          return std::nullopt;
+        }
+        return native_failure{.code = nccl::errc_of(code),
+                              .native = loaded_.library().describe(code, "ncclCommGetAsyncError"),
+                              .operation = std::nullopt};
+      },
+      .on_thread_start =
+          [this] {
+            // The thread is the watchdog's own: nobody else's current device is changed. Its
+            // questions must not break a capture that a thread of the program has going.
+            const cuda::api& call = loaded_.driver().table();
+            loaded_.driver().check(call.cuCtxSetCurrent(device_.context()), "cuCtxSetCurrent");
+            auto mode = cuda::abi::capture_mode::relaxed;
+            loaded_.driver().check(call.cuThreadExchangeStreamCaptureMode(&mode),
+                                   "cuThreadExchangeStreamCaptureMode");
+          }};
+}
+
 void communicator_core::connect(const deadline& until) {
-  auto session = rendezvous::session::meet(
-      place_, introduce(), until, {.on_listening = options_.on_listening, .log = loaded_.log()});
-  {
-    const std::scoped_lock lock{life_mutex_};
-    session_ = std::move(session);
-    native_ = std::make_shared<native_communicator>(loaded_.library(), device_);
-  }
+  session_ = rendezvous::session::meet(place_,
+                                       introduce(),
+                                       until,
+                                       {.on_listening = options_.on_listening,
+                                        .log = loaded_.log(),
+                                        .cancel = give_up_.get_token()});
+  native_ = std::make_shared<native_communicator>(loaded_.library(), device_);
   const native_setup setup{.id = share_id(until),
                            .rank = place_.rank,
                            .world_size = place_.world_size,
                            .options = options_.nccl};
-  session_->start(*this);
+  supervisor_ = std::make_unique<supervisor>(
+      flight_identity{.name = options_.name,
+                      .rank = place_.rank,
+                      .world_size = place_.world_size,
+                      .generation = static_cast<std::uint32_t>(generation_)},
+      session_.get(),
+      options_.supervise,
+      make_hooks(),
+      loaded_.log());
+  supervisor_->start();
+  if (options_.supervise.enabled == supervision::on) {
+    events_.fill();
+  }
+  enter();
+  const gate_pass pass{gate_};
   native_->connect(setup, until, [this] {
     // A peer that died, or an abort from another thread, has moved the state away.
     if (status_.state() != communicator_state::joining) {
@@ -170,31 +243,47 @@ void communicator_core::connect(const deadline& until) {
 }
 
 void communicator_core::join(const deadline& until) {
+  error_context around = context();
+  around.operation = "join";
+  around.deadline = until.span();
   try {
     if (!is_alone()) {
       connect(until);
     }
     if (!status_.apply(communicator_event::joined)) {
-      status_.require(communicator_action::operate, context());
+      status_.require(communicator_action::operate, around);
     }
   } catch (const error& failure) {
-    error_context around = context();
-    around.operation = "join";
-    around.deadline = until.span();
     const error full = failure.with_context(around);
-    fail(full);
-    gate_.close();
-    end_join();
-    leave_session();
-    abort_native();
+    give_up_join(full);
+    throw full;
+  } catch (const std::exception& failure) {
+    const error full{errc::internal, failure.what(), around};
+    give_up_join(full);
     throw full;
   }
   end_join();
 }
 
+void communicator_core::give_up_join(const error& cause) noexcept {
+  fail_and_announce(cause);
+  gate_.close();
+  abort_native(options_.abort_deadline);
+  end_supervision(flight_end::broken);
+  end_join();
+}
+
 void communicator_core::end_join() noexcept {
-  const std::scoped_lock lock{life_mutex_};
-  is_joining_ = false;
+  {
+    const std::scoped_lock lock{life_mutex_};
+    is_joining_ = false;
+  }
+  join_over_.notify_all();
+}
+
+bool communicator_core::wait_for_join(const deadline& until) {
+  std::unique_lock lock{life_mutex_};
+  return join_over_.wait_for(lock, until.remaining(), [this] { return !is_joining_; });
 }
 
 void communicator_core::wait_for_work(const deadline& until) {
@@ -203,7 +292,8 @@ void communicator_core::wait_for_work(const deadline& until) {
     {
       enter();
       const gate_pass pass{gate_};
-      if (work_.poll() == progress::done) {
+      require_operable();
+      if (events_.poll_all() == progress::done) {
         return;
       }
     }
@@ -215,71 +305,107 @@ void communicator_core::wait_for_work(const deadline& until) {
   }
 }
 
+void communicator_core::tear_down(const deadline& until) {
+  wait_for_work(until);
+  gate_.close();
+  supervisor_->say_farewell();
+  // Its work is over, but destroying it may wait for graphs that hold its operations, or for peers.
+  bounded_call destroy{[native = native_, until] { native->destroy(until); }};
+  if (destroy.wait(until) == wait_result::timed_out) {
+    throw error{errc::timed_out,
+                "the native communicator did not end in time: does a graph still hold one of its "
+                "operations?",
+                {.deadline = until.span()}};
+  }
+  // A failure or an abort that came meanwhile is the end that it has come to.
+  require_operable();
+}
+
+void communicator_core::close_ready(duration limit) {
+  if (is_closing_.exchange(true)) {
+    throw error{errc::invalid_usage, "another thread is closing the communicator", context()};
+  }
+  try {
+    tear_down(deadline::after(limit));
+  } catch (const error& failure) {
+    if (failure.kind() == errc::invalid_usage) {
+      is_closing_ = false;
+      throw;  // another thread issues operations: nothing has been done
+    }
+    error_context around = context();
+    around.operation = "close";
+    around.sequence = sequence();
+    // Short, because the caller's limit has passed.
+    abort_within(std::min<duration>(options_.abort_deadline, abort_after_close));
+    throw failure.with_context(around);
+  }
+}
+
 void communicator_core::close(duration limit) {
   if (!status_.require(communicator_action::close, context())) {
     return;
   }
-  const deadline until = deadline::after(limit);
-  const bool was_ready = status_.state() == communicator_state::ready;
-  try {
-    if (!is_alone() && was_ready) {
-      wait_for_work(until);
-      for (int peer = 0; peer < place_.world_size; ++peer) {
-        if (peer != place_.rank) {
-          session_->send(peer, leaving_message);
-        }
-      }
-      // Destroying one whose work is over waits for the peers, who may never come.
-      auto native = native_;
-      bounded_call teardown{[native, until] { native->destroy(until); }};
-      if (teardown.wait(until) == wait_result::timed_out) {
-        throw error{errc::timed_out, "the peers did not close in time", {.deadline = limit}};
-      }
-    }
-  } catch (const error& failure) {
-    error_context around = context();
-    around.operation = "close";
+  if (status_.state() == communicator_state::joining) {
     abort();
-    throw failure.with_context(around);
+    if (!wait_for_join(deadline::after(limit))) {
+      error_context around = context();
+      around.operation = "close";
+      around.deadline = limit;
+      throw error{errc::timed_out, "the join has not come out of a native call yet", around};
+    }
   }
-  if (!was_ready) {
-    abort_native();
+  const bool is_whole = status_.state() == communicator_state::ready && !is_alone();
+  if (is_whole) {
+    close_ready(limit);
   }
   gate_.close();
-  leave_session();
+  abort_native(options_.abort_deadline);  // does nothing after an orderly end
+  end_supervision(is_whole ? flight_end::closed : flight_end::broken);
   status_.apply(communicator_event::closed);
 }
 
 void communicator_core::abort() noexcept {
+  abort_within(options_.abort_deadline);
+}
+
+void communicator_core::abort_within(duration limit) noexcept {
   if (!status_.apply(communicator_event::aborted)) {
     return;
   }
+  give_up_.request_stop();
   gate_.close();
   {
     const std::scoped_lock lock{life_mutex_};
     if (is_joining_) {
-      return;  // the join owns session and native communicator; it sees the state and cleans up
+      return;  // the join owns everything still; it sees the state and cleans up
     }
   }
-  leave_session();
-  abort_native();
+  if (supervisor_ != nullptr) {
+    supervisor_->announce_failure({.code = errc::aborted,
+                                   .origin = place_.rank,
+                                   .sequence = sequence(),
+                                   .text = "this rank aborted its communicator",
+                                   .peers = {}});
+  }
+  abort_native(limit);
+  end_supervision(flight_end::aborted);
 }
 
-void communicator_core::abort_native() noexcept {
+void communicator_core::abort_native(duration limit) noexcept {
   std::shared_ptr<native_communicator> native;
   {
     const std::scoped_lock lock{life_mutex_};
-    native = std::exchange(native_, nullptr);
+    native = native_;
   }
   if (native == nullptr || !native->is_live()) {
     return;
   }
   try {
-    const deadline until = deadline::after(options_.abort_deadline);
+    const deadline until = deadline::after(limit);
     // Whoever is inside a native call gets a moment to come out; one that is stuck there is what
     // the abort is for, so it goes ahead all the same.
-    static_cast<void>(gate_.wait_until_empty(deadline::after(
-        std::min<duration>(options_.abort_deadline / 4, std::chrono::milliseconds{200}))));
+    static_cast<void>(gate_.wait_until_empty(
+        deadline::after(std::min<duration>(limit / 4, longest_wait_for_issuer))));
     bounded_call call{[native] { native->abort(); }};
     if (call.wait(until) == wait_result::timed_out) {
       loaded_.log().report(
@@ -289,38 +415,37 @@ void communicator_core::abort_native() noexcept {
                       options_.name,
                       place_.rank,
                       place_.world_size,
-                      std::chrono::duration_cast<std::chrono::milliseconds>(options_.abort_deadline)
-                          .count()));
+                      std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()));
     }
   } catch (const std::exception& failure) {
     loaded_.log().report(failure, "while aborting a communicator");
   }
 }
 
-void communicator_core::leave_session() noexcept {
-  std::unique_ptr<rendezvous::session> session;
-  {
-    const std::scoped_lock lock{life_mutex_};
-    session = std::move(session_);
-  }
-  if (session != nullptr) {
-    session->stop();
+void communicator_core::end_supervision(flight_end how) noexcept {
+  const std::scoped_lock lock{end_mutex_};
+  if (supervisor_ != nullptr) {
+    supervisor_->stop(how);
+  } else if (session_ != nullptr) {
+    session_->stop();
   }
 }
 
-void communicator_core::on_message(int peer, std::span<const std::byte> message) noexcept {
-  if (std::ranges::equal(message, leaving_message)) {
-    has_left_[static_cast<std::size_t>(peer)] = true;
-  }
-}
-
-void communicator_core::on_closed(int peer, const std::string& reason) noexcept {
-  if (has_left_[static_cast<std::size_t>(peer)]) {
+void communicator_core::fail_and_announce(const error& cause) noexcept {
+  fail(cause);
+  if (supervisor_ == nullptr) {
     return;
   }
-  error_context around = context();
-  around.peers = {peer};
-  fail(error{errc::peer_lost, "the connection to a peer is gone: " + reason, around});
+  try {
+    supervisor_->announce_failure(
+        {.code = cause.kind(),
+         .origin = place_.rank,
+         .sequence = cause.context().sequence,
+         .text = cause.message(),
+         .peers = {cause.context().peers.begin(), cause.context().peers.end()}});
+  } catch (const std::exception& failure) {
+    loaded_.log().report(failure, "while telling the peers of a failure");
+  }
 }
 
 }  // namespace spark_comm::detail

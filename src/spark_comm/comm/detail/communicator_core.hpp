@@ -4,33 +4,40 @@
 #pragma once
 
 #include <spark_comm/comm/detail/call_gate.hpp>
+#include <spark_comm/comm/detail/completion_events.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
-#include <spark_comm/comm/detail/work_tracker.hpp>
 #include <spark_comm/comm/operation.hpp>
 #include <spark_comm/comm/options.hpp>
 #include <spark_comm/comm/runtime.hpp>
 #include <spark_comm/core/error.hpp>
+#include <spark_comm/core/progress.hpp>
 #include <spark_comm/cuda/device.hpp>
 #include <spark_comm/cuda/memory.hpp>
 #include <spark_comm/cuda/stream.hpp>
 #include <spark_comm/rendezvous/session.hpp>
 #include <spark_comm/rendezvous/world.hpp>
 #include <spark_comm/supervise/communicator_state.hpp>
+#include <spark_comm/supervise/supervisor.hpp>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
-#include <string>
-#include <vector>
+#include <stop_token>
 
 namespace spark_comm::detail {
 
+/// An operation between its record and the end of its launch.
+struct followed_operation {
+  std::uint64_t flight_index = 0;
+  time_point submitted_at;
+  std::optional<std::uint64_t> events;  ///< Its pair in `completion_events`; none while captured.
+};
+
 /// Shared between the communicator object and the threads that join, watch and end it.
-class communicator_core : public std::enable_shared_from_this<communicator_core>,
-                          private rendezvous::session_listener {
+class communicator_core : public std::enable_shared_from_this<communicator_core> {
  public:
   /// Checks the arguments and opens the device; nothing is started.
   communicator_core(runtime loaded, world place, join_options options);
@@ -38,7 +45,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   communicator_core& operator=(const communicator_core&) = delete;
   communicator_core(communicator_core&&) = delete;
   communicator_core& operator=(communicator_core&&) = delete;
-  ~communicator_core() override;
+  ~communicator_core();
 
   // Identity.
   [[nodiscard]] const runtime& loaded() const noexcept { return loaded_; }
@@ -67,6 +74,10 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
 
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
 
+  /// Whether all work on `s` is over.
+  /// Throws: device_failed (broken); invalid_usage while it is being captured.
+  [[nodiscard]] progress poll(cuda::stream_ref s);
+
   /// Keeps the first error; later ones are dropped.
   void fail(const error& cause) noexcept;
 
@@ -77,33 +88,45 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   /// Meets the others and connects. Throws after having cleaned up.
   void join(const deadline& until);
 
-  /// Orderly end; throws timed_out after having aborted.
+  /// Orderly end. Throws after having aborted; invalid_usage, and nothing done, when another thread
+  /// issues or closes.
   void close(duration limit);
 
   void abort() noexcept;
 
-  // Launching; see submission.cpp and group.cpp.
+  // Launching; see launch.cpp.
   /// Lets the calling thread issue operations. Throws invalid_usage or aborted.
   void enter();
 
   void leave() noexcept { gate_.leave(); }
 
-  /// The native calls of `operations`, in order. The caller has entered, and opened a native group
-  /// when there is more than one. Takes a sequence number for each.
-  [[nodiscard]] launch_result launch(std::span<const operation> operations) noexcept;
-
-  /// Turns a failed launch into the error to throw, and breaks the communicator where it has to.
-  [[nodiscard]] error launch_failure(const launch_result& result, const operation& op);
-
-  /// Remembers what has to be over before the communicator can be closed.
-  void mark_work(const operation& op);
-
-  /// Waits until the native communicator has launched what it was given; for libraries that were
-  /// told by their environment to make every communicator non-blocking.
-  void settle_launch(const operation& op);
-
   /// Throws invalid_argument when the operation's stream belongs to another device.
   void require_own_stream(const operation& op) const;
+
+  /// Numbers the operation and writes it down.
+  followed_operation note(operation& op);
+
+  /// As `note`; then, in the strict check, waits for the others to agree.
+  /// Before the launch; the caller has entered. Throws: mismatch, timed_out (broken).
+  [[nodiscard]] followed_operation prepare(operation& op);
+
+  /// The native calls of `op`.
+  [[nodiscard]] launch_result launch(const operation& op) const noexcept;
+
+  /// After the launch: waits until NCCL has launched what it was given, for libraries that were
+  /// told by their environment to make every communicator non-blocking; then has the operation
+  /// watched.
+  void follow(const operation& op, const followed_operation& followed);
+
+  /// Breaks the communicator, because an operation failed that has taken its place in the order,
+  /// and gives the error to throw.
+  [[nodiscard]] error noted_failure(const error& failure, const operation& op);
+
+  /// The same for a native call's answer.
+  [[nodiscard]] error launch_failure(const launch_result& result, const operation& op);
+
+  /// Breaks the communicator and tells the peers.
+  void fail_and_announce(const error& cause) noexcept;
 
   /// A stream of the communicator's own, made at the first use.
   [[nodiscard]] const cuda::stream& own_stream();
@@ -112,16 +135,22 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   [[nodiscard]] void* barrier_element();
 
  private:
-  void on_message(int peer, std::span<const std::byte> message) noexcept override;
-  void on_closed(int peer, const std::string& reason) noexcept override;
-
   [[nodiscard]] rendezvous::hello introduce() const;
   [[nodiscard]] nccl::abi::unique_id share_id(const deadline& until);
+  [[nodiscard]] watchdog_hooks make_hooks();
   void connect(const deadline& until);
+  void give_up_join(const error& cause) noexcept;
   void end_join() noexcept;
+  [[nodiscard]] bool wait_for_join(const deadline& until);
   void wait_for_work(const deadline& until);
-  void abort_native() noexcept;
-  void leave_session() noexcept;
+  void tear_down(const deadline& until);
+  void close_ready(duration limit);
+  void abort_within(duration limit) noexcept;
+  void abort_native(duration limit) noexcept;
+  void end_supervision(flight_end how) noexcept;
+  [[nodiscard]] bool is_captured(cuda::stream_ref stream) const;
+  void settle_launch(const operation& op);
+  void require_agreement(const operation& op);
 
   runtime loaded_;
   world place_;
@@ -134,16 +163,23 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   std::uint64_t generation_ = 1;
 
   call_gate gate_;
-  work_tracker work_;
+  completion_events events_;
   std::optional<cuda::stream> own_stream_;
   std::optional<cuda::device_buffer> barrier_memory_;
 
-  std::mutex life_mutex_;  // the next three are made by the join and taken by whoever ends it
+  std::stop_source give_up_;  // ends a meeting that is under way
+  std::atomic<bool> is_closing_{false};
+  std::mutex end_mutex_;   // one thread at a time ends the supervision
+  std::mutex life_mutex_;  // guards the next two: made by the join, taken by whoever ends it
+  std::condition_variable join_over_;
   bool is_joining_ = true;
   std::shared_ptr<native_communicator> native_;
-  std::unique_ptr<rendezvous::session> session_;
   nccl::abi::comm working_ = nullptr;  // native_->working(), for the launches; set before `ready`
-  std::vector<bool> has_left_;         // peers that closed in order; the session's thread only
+
+  // Made by the join and kept to the end: a thread that comes late out of a native call may still
+  // use them after an abort. Stopped before that.
+  std::unique_ptr<rendezvous::session> session_;
+  std::unique_ptr<supervisor> supervisor_;
 };
 
 }  // namespace spark_comm::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/comm/detail/issue.hpp>
+#include <spark_comm/comm/detail/solo.hpp>
 #include <spark_comm/comm/operation.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/cuda/device.hpp>
@@ -9,6 +10,7 @@
 
 #include <deque>
 #include <span>
+#include <vector>
 
 namespace spark_comm::detail {
 namespace {
@@ -41,74 +43,116 @@ std::deque<entered_core> enter_all(std::span<const batch> batches) {
   return inside;
 }
 
+// What a batch's operations need between their preparation and the end of their launch.
+struct prepared_batch {
+  communicator_core* core;
+  std::vector<operation> operations;
+  operation end;  // the group itself, which is what is watched
+  followed_operation followed;
+};
+
+// Writes down the members, then the group. Only the group is watched: its members are launched
+// together, so they end together.
+prepared_batch prepare(const batch& part) {
+  prepared_batch ready{part.core.get(), part.operations, part.operations.back(), {}};
+  for (operation& op : ready.operations) {
+    op.record.set(operation_flag::in_group);
+    part.core->note(op);
+  }
+  ready.end.record = {.count_elements = ready.operations.size(), .kind = operation_kind::group};
+  ready.followed = part.core->prepare(ready.end);
+  return ready;
+}
+
 struct group_outcome {
   launch_result result;
-  const batch* part = nullptr;
+  const prepared_batch* part = nullptr;
+  const operation* op = nullptr;
 };
 
 // The native group is always ended: an open one would swallow all later calls of this thread.
-group_outcome run_native_group(const nccl::api& call, std::span<const batch> batches) noexcept {
-  group_outcome outcome{{call.ncclGroupStart(), "ncclGroupStart"}, &batches.front()};
+group_outcome run_native_group(const nccl::api& call,
+                               std::span<const prepared_batch> batches) noexcept {
+  const prepared_batch& first = batches.front();
+  group_outcome outcome{{call.ncclGroupStart(), "ncclGroupStart"}, &first, &first.end};
   if (outcome.result.code != results::success) {
     return outcome;
   }
-  for (const batch& part : batches) {
-    const launch_result launched = part.core->launch(part.operations);
-    if (launched.code != results::success) {
-      outcome = {launched, &part};
-      break;
+  for (const prepared_batch& part : batches) {
+    for (const operation& op : part.operations) {
+      if (outcome.result.code == results::success) {
+        outcome = {part.core->launch(op), &part, &op};
+      }
     }
   }
   // After a refused call the end refuses the whole group and launches nothing.
   const nccl::abi::result end = call.ncclGroupEnd();
   if (outcome.result.code == results::success && end != results::in_progress) {
-    outcome.result = {end, "ncclGroupEnd"};
+    outcome = {{end, "ncclGroupEnd"}, &first, &first.end};
   }
   return outcome;
 }
 
+void launch_group(const nccl::api& call, std::span<const batch> batches) {
+  std::vector<prepared_batch> ready;
+  for (const batch& part : batches) {
+    ready.push_back(prepare(part));
+  }
+  const group_outcome outcome = run_native_group(call, ready);
+  if (outcome.result.code != results::success) {
+    throw outcome.part->core->launch_failure(outcome.result, *outcome.op);
+  }
+  for (const prepared_batch& part : ready) {
+    part.core->follow(part.end, part.followed);
+  }
+}
+
 }  // namespace
 
-void issue(communicator_core& core, const operation& op) {
+void issue(communicator_core& core, operation op) {
   const entered_core inside{core};
   core.require_operable();
   core.require_own_stream(op);
+  if (core.is_alone()) {
+    run_alone(core, std::span{&op, 1});
+    return;
+  }
   const cuda::device_scope current{core.device()};
-  const launch_result result = core.launch({&op, 1});
+  const followed_operation followed = core.prepare(op);
+  const launch_result result = core.launch(op);
   if (result.code != results::success) {
     throw core.launch_failure(result, op);
   }
-  core.settle_launch(op);
-  core.mark_work(op);
+  core.follow(op, followed);
 }
 
-void issue_group(std::span<const batch> batches) {
+void issue_group(std::span<const batch> all) {
+  const std::deque<entered_core> inside = enter_all(all);
+  for (const batch& part : all) {
+    part.core->require_operable();
+    require_paired_self_messages(*part.core, part.operations);
+  }
+  std::vector<batch> batches;
+  for (const batch& part : all) {
+    if (part.core->is_alone()) {
+      run_alone(*part.core, part.operations);
+    } else {
+      batches.push_back(part);
+    }
+  }
   if (batches.empty()) {
     return;  // NCCL leaks a little with every empty group
   }
-  const std::deque<entered_core> inside = enter_all(batches);
-  for (const batch& part : batches) {
-    part.core->require_operable();
-    for (const operation& op : part.operations) {
-      part.core->require_own_stream(op);
-    }
-  }
   const communicator_core& first = *batches.front().core;
   const cuda::device_scope current{first.device()};
-  const group_outcome outcome = run_native_group(first.loaded().library().table(), batches);
-  if (outcome.result.code != results::success) {
-    const error failure =
-        outcome.part->core->launch_failure(outcome.result, outcome.part->operations.front());
+  try {
+    launch_group(first.loaded().library().table(), batches);
+  } catch (const error& failure) {
+    // Some of the communicators have counted operations that their peers will not see.
     for (const batch& part : batches) {
-      part.core->fail(failure);
+      part.core->fail_and_announce(failure);
     }
-    throw failure;
-  }
-  for (const batch& part : batches) {
-    for (const operation& op : part.operations) {
-      part.core->settle_launch(op);
-      part.core->mark_work(op);
-    }
+    throw;
   }
 }
 

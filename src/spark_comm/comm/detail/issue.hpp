@@ -19,11 +19,11 @@ struct batch {
 };
 
 /// Issues one operation. Throws as `submit`.
-void issue(communicator_core& core, const operation& op);
+void issue(communicator_core& core, operation op);
 
 /// Issues all batches as one native group.
 /// Throws: as `submit`; a failure breaks every communicator of the group, and nothing of the group
 /// was launched.
-void issue_group(std::span<const batch> batches);
+void issue_group(std::span<const batch> all);
 
 }  // namespace spark_comm::detail

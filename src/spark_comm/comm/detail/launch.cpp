@@ -29,8 +29,7 @@ constexpr std::size_t barrier_bytes = 256;
 
 void communicator_core::enter() {
   switch (gate_.enter_as_issuer()) {
-    case call_gate::entry::entered:
-      return;
+    case call_gate::entry::entered: return;
     case call_gate::entry::busy:
       throw error{errc::invalid_usage,
                   "the communicator is in use by another thread: operations of two threads have no "
@@ -42,30 +41,109 @@ void communicator_core::enter() {
   }
 }
 
-launch_result communicator_core::launch(std::span<const operation> operations) noexcept {
-  for (const operation& op : operations) {
-    const launch_result result = op.launch(loaded_.library().table(), working_, op);
-    if (result.code != results::success && result.code != results::in_progress) {
-      return result;
-    }
-    // Only this thread, inside the gate, writes it; others read it for messages.
-    sequence_.store(sequence_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+followed_operation communicator_core::note(operation& op) {
+  const time_point now = steady_time().now();
+  op.record.sequence = sequence() + 1;
+  op.record.generation = static_cast<std::uint32_t>(generation_);
+  op.record.stream = reinterpret_cast<std::uintptr_t>(op.stream);
+  if (is_captured(cuda::stream_ref{op.stream})) {
+    op.record.set(operation_flag::captured);
   }
-  return {};
+  const std::uint64_t index = supervisor_->note_submission(op.record, now);
+  // Only this thread, inside the gate, writes it; others read it for messages.
+  sequence_.store(op.record.sequence, std::memory_order_relaxed);
+  return {.flight_index = index, .submitted_at = now, .events = std::nullopt};
+}
+
+followed_operation communicator_core::prepare(operation& op) {
+  followed_operation followed = note(op);
+  try {
+    if (options_.supervise.check == mismatch_check::strict &&
+        options_.supervise.enabled == supervision::on) {
+      require_agreement(op);
+    }
+    if (options_.supervise.enabled == supervision::on && !op.record.has(operation_flag::captured)) {
+      followed.events = events_.begin(cuda::stream_ref{op.stream});
+    }
+  } catch (const error& failure) {
+    throw noted_failure(failure, op);
+  }
+  return followed;
+}
+
+launch_result communicator_core::launch(const operation& op) const noexcept {
+  const launch_result result = op.launch(loaded_.library().table(), working_, op);
+  return result.code == results::in_progress ? launch_result{} : result;
+}
+
+void communicator_core::follow(const operation& op, const followed_operation& followed) {
+  // After an abort, which did not wait for us, the native handle is dead.
+  require_operable();
+  try {
+    settle_launch(op);
+    if (!followed.events) {
+      return;
+    }
+    events_.end(*followed.events, cuda::stream_ref{op.stream});
+  } catch (const error& failure) {
+    throw noted_failure(failure, op);
+  }
+  const duration limit = op.deadline.value_or(options_.operation_deadline);
+  if (!supervisor_->follow({.record = op.record,
+                            .flight_index = followed.flight_index,
+                            .submitted_at = followed.submitted_at,
+                            .limits = {.queued = limit, .running = limit},
+                            .probe = events_.probe(*followed.events)})) {
+    events_.put_back(*followed.events);
+  }
+}
+
+void communicator_core::require_agreement(const operation& op) {
+  const deadline until = deadline::after(op.deadline.value_or(options_.operation_deadline));
+  const agreement answer = supervisor_->agree(op.record, until);
+  if (answer == agreement::agreed) {
+    return;
+  }
+  require_operable();  // the watchdog may have put it into words already
+  error_context around;
+  around.deadline = until.span();
+  std::string text = answer == agreement::timed_out ? "has not been issued by every rank"
+                                                    : "a rank failed, or is gone";
+  errc code = answer == agreement::timed_out ? errc::timed_out : errc::peer_lost;
+  for (const peer_observation& peer : supervisor_->peers()) {
+    const bool is_behind = peer.collectives_submitted < op.record.ordinal;
+    if (peer.parted) {
+      code = errc::mismatch;
+      text = describe(*peer.parted, peer.rank);
+      around.peers = {peer.rank};
+      break;
+    }
+    if (answer == agreement::timed_out ? is_behind
+                                       : peer.failure || peer.connection != peer_connection::open) {
+      around.peers.push_back(peer.rank);
+    }
+  }
+  throw error{code, text, around};
+}
+
+error communicator_core::noted_failure(const error& failure, const operation& op) {
+  error_context around = context();
+  around.operation = name_of(op.record.kind);
+  around.sequence = op.record.sequence;
+  around.count_elements = op.record.count_elements;
+  around.dtype = op.record.dtype;
+  error full = failure.with_context(around);
+  fail_and_announce(full);
+  if (status_.state() == communicator_state::aborted) {
+    return error{errc::aborted, "the communicator was aborted meanwhile", around};
+  }
+  return full;
 }
 
 error communicator_core::launch_failure(const launch_result& result, const operation& op) {
-  error_context around = context();
-  around.operation = name_of(op.record.kind);
-  around.sequence = sequence() + 1;
-  around.count_elements = op.record.count_elements;
-  around.dtype = op.record.dtype;
-  const error failure =
-      loaded_.library().to_error(result.code, result.function).with_context(around);
-  if (failure.kind() != errc::invalid_argument) {
-    fail(failure);
-  }
-  return failure;
+  // An invalid argument breaks it, too: what could be checked was checked before, and the other
+  // ranks may have launched their half by now.
+  return noted_failure(loaded_.library().to_error(result.code, result.function), op);
 }
 
 void communicator_core::settle_launch(const operation& op) {
@@ -74,18 +152,16 @@ void communicator_core::settle_launch(const operation& op) {
       state == results::success) {
     return;
   }
-  const deadline until = deadline::after(op.deadline.value_or(options_.operation_deadline));
-  try {
-    native_->settle(working_, until, [this] { require_operable(); });
-  } catch (const error& failure) {
-    const error full = failure.with_context(context());
-    fail(full);
-    throw full;
-  }
+  native_->settle(working_,
+                  deadline::after(op.deadline.value_or(options_.operation_deadline)),
+                  [this] { require_operable(); });
 }
 
-void communicator_core::mark_work(const operation& op) {
-  work_.mark(cuda::stream_ref{op.stream});
+bool communicator_core::is_captured(cuda::stream_ref stream) const {
+  const cuda::driver& driver = loaded_.driver();
+  auto status = cuda::abi::capture_status::none;
+  driver.check(driver.table().cuStreamIsCapturing(stream.get(), &status), "cuStreamIsCapturing");
+  return status != cuda::abi::capture_status::none;
 }
 
 void communicator_core::require_own_stream(const operation& op) const {
@@ -112,6 +188,8 @@ const cuda::stream& communicator_core::own_stream() {
 }
 
 void* communicator_core::barrier_element() {
+  enter();
+  const gate_pass pass{gate_};
   if (!barrier_memory_) {
     barrier_memory_ = cuda::device_buffer::allocate(device_, barrier_bytes);
     cuda::fill_async(device_, barrier_memory_->address(), 0, barrier_bytes, own_stream());

@@ -2,10 +2,10 @@
 // Argument checks of the launchers: all before anything is enqueued.
 #pragma once
 
+#include <spark_comm/core/data_type.hpp>
+
 #include <cstddef>
 #include <string_view>
-
-#include <spark_comm/core/data_type.hpp>
 
 namespace spark_comm::kernels::detail {
 

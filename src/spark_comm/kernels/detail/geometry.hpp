@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// How launches are shaped. Pure functions: where ranks have to agree on a shape, it hangs only on what
-// they know alike, never on one rank's pointers or device.
+// How launches are shaped. Pure functions: where ranks have to agree on a shape, it hangs only on
+// what they know alike, never on one rank's pointers or device.
 #pragma once
+
+#include <spark_comm/kernels/peer_segment.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-
-#include <spark_comm/kernels/peer_segment.hpp>
 
 namespace spark_comm::kernels::detail {
 

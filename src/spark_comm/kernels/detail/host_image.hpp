@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// The form in which the host runtime takes kernels: what its cuModuleLoadData expects in place of GPU
-// code. The layout is the host runtime's (its host_module.hpp); a layer below it cannot include that.
+// The form in which the host runtime takes kernels: what its cuModuleLoadData expects in place of
+// GPU code. The layout is the host runtime's (its host_module.hpp); a layer below it cannot include
+// that.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,9 @@ struct host_dimensions {
 };
 
 /// Runs the whole grid in one call. `arguments` holds one pointer to each parameter.
-using host_kernel_function = void (*)(void** arguments, host_dimensions grid, host_dimensions block);
+using host_kernel_function = void (*)(void** arguments,
+                                      host_dimensions grid,
+                                      host_dimensions block);
 
 /// Bits of host_kernel_entry::flags.
 inline constexpr std::uint32_t host_kernel_may_wait = 0;

@@ -2,13 +2,13 @@
 // Which kernels there are, and what they are called in device and host images.
 #pragma once
 
+#include <spark_comm/core/data_type.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include <spark_comm/core/data_type.hpp>
 
 namespace spark_comm::kernels::detail {
 

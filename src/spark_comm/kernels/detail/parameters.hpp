@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// What each kernel is launched with: one plain struct a kernel, shared by launchers, device code and
-// host equivalents.
+// What each kernel is launched with: one plain struct a kernel, shared by launchers, device code
+// and host equivalents.
 #pragma once
 
-#include <cstdint>
-
 #include <spark_comm/kernels/peer_segment.hpp>
+
+#include <cstdint>
 
 namespace spark_comm::kernels::detail {
 

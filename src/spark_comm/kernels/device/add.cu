@@ -9,7 +9,8 @@ namespace {
 /// One vector a thread and step.
 ///
 /// Launch: 256 threads; any grid (grid-stride); no shared memory.
-/// Memory: inputs and output hold count elements and start on a vector boundary. Output may equal an
+/// Memory: inputs and output hold count elements and start on a vector boundary. Output may equal
+/// an
 ///   input: a thread reads all its inputs of an element before it writes it.
 /// Sync: none.
 /// Numerics: fp32 sum in the order of the inputs, one rounding; equal bits for every vector size.
@@ -21,7 +22,9 @@ __device__ void add(const detail::add_parameters& p) {
   const std::uint64_t vectors = p.count_elements / Count;
   const std::uint64_t first = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
-  const auto input = [&](int i, std::uint64_t at) { return static_cast<const T*>(p.inputs[i]) + at; };
+  const auto input = [&](int i, std::uint64_t at) {
+    return static_cast<const T*>(p.inputs[i]) + at;
+  };
   T* const output = static_cast<T*>(p.output);
 
   for (std::uint64_t v = first; v < vectors; v += step) {
@@ -59,10 +62,10 @@ __device__ void add(const detail::add_parameters& p) {
 }  // namespace spark_comm::kernels::device
 
 // Names as in kernel_table.cpp: element, inputs (2, or 0 for any), vector (16, 4 or 2 bytes).
-#define SPARK_COMM_ADD(name, type, inputs, count)                              \
-  extern "C" __global__ void __launch_bounds__(256)                            \
+#define SPARK_COMM_ADD(name, type, inputs, count)                                   \
+  extern "C" __global__ void __launch_bounds__(256)                                 \
       name(const __grid_constant__ spark_comm::kernels::detail::add_parameters p) { \
-    spark_comm::kernels::device::add<type, inputs, count>(p);                  \
+    spark_comm::kernels::device::add<type, inputs, count>(p);                       \
   }
 SPARK_COMM_ADD(add_bf16_n0_v0, __nv_bfloat16, 0, 8)
 SPARK_COMM_ADD(add_bf16_n0_v1, __nv_bfloat16, 0, 2)

@@ -3,10 +3,10 @@
 // flags, bounded spins, poison.
 #pragma once
 
+#include <spark_comm/kernels/detail/parameters.hpp>
+
 #include <cstddef>
 #include <cstdint>
-
-#include <spark_comm/kernels/detail/parameters.hpp>
 
 namespace spark_comm::kernels::device {
 
@@ -33,7 +33,8 @@ __device__ inline uint4 load_peer(const void* from) {
   uint4 value;
   asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-               : "l"(from));
+               : "l"(from)
+               : "memory");
   return value;
 }
 
@@ -48,7 +49,9 @@ __device__ inline segment_header& header_of(void* segment) {
   return *static_cast<segment_header*>(segment);
 }
 
-__device__ inline std::byte* bytes_of(void* segment) { return static_cast<std::byte*>(segment); }
+__device__ inline std::byte* bytes_of(void* segment) {
+  return static_cast<std::byte*>(segment);
+}
 
 /// Called by one thread: the first failure of a segment is reported to the host.
 __device__ inline void report_failure(const detail::peer_exchange& peers,
@@ -114,8 +117,9 @@ __device__ inline std::uint64_t begin_round(const detail::peer_exchange& peers,
 /// Counts the round. Every launch advances all counters, whatever its grid: block b those that are
 /// congruent to it. Called after a barrier that follows the block's last read of its counter.
 __device__ inline void end_round(std::uint64_t* finished, std::uint64_t round) {
-  const std::uint32_t counter = blockIdx.x + threadIdx.x * gridDim.x;
-  if (counter < max_exchange_blocks) {
+  const std::uint32_t step = blockDim.x * gridDim.x;
+  for (std::uint32_t counter = blockIdx.x + threadIdx.x * gridDim.x; counter < max_exchange_blocks;
+       counter += step) {
     finished[counter] = round;
   }
 }
@@ -124,8 +128,8 @@ __device__ inline void end_round(std::uint64_t* finished, std::uint64_t round) {
 /// False, for the whole block, when a wait failed.
 ///
 /// Sync: the barrier orders all stores of the block before thread r's release store into peer r's
-///   segment (cumulative at system scope); thread r's acquire load of peer r's flag, then the second
-///   barrier, order the peer's stores before all loads of the block. The spin is bounded.
+///   segment (cumulative at system scope); thread r's acquire load of peer r's flag, then the
+///   second barrier, order the peer's stores before all loads of the block. The spin is bounded.
 __device__ inline bool meet_peers(const detail::peer_exchange& peers,
                                   int stage,
                                   std::uint64_t round) {

@@ -112,8 +112,8 @@ __device__ bool reduce_line(const detail::all_reduce_parameters& p,
 /// Memory: input and output are the rank's own, at any alignment, equal or disjoint. Lines are
 ///   written into the peers' segments and read from the own one.
 /// Sync: data and flag are one 8-byte word, see store_line; every line is waited for by the thread
-///   that reads it, bounded. A flag comes round after 2^32 - 1 rounds; in the two rounds before that
-///   (one a slot) the sender writes all lines, so no line is ever that old.
+///   that reads it, bounded. A flag comes round after 2^32 - 1 rounds; in the two rounds before
+///   that (one a slot) the sender writes all lines, so no line is ever that old.
 /// Numerics: fp32 sum in rank order, one rounding; equal bits on all ranks.
 /// Limits: count * element size up to `low_latency_bytes`; one launch at a time on a segment.
 /// Source: own; the packing is that of NCCL's LL protocol.

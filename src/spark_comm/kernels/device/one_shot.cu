@@ -5,13 +5,14 @@
 namespace spark_comm::kernels::device {
 namespace {
 
-/// Launch: 512 threads; the same grid on all ranks, up to `max_exchange_blocks` blocks. Blocks of one
+/// Launch: 512 threads; the same grid on all ranks, up to `max_exchange_blocks` blocks. Blocks of
+/// one
 ///   rank do not wait for each other, but for their twins on the other ranks; ranks that share a
 ///   device must fit on it together.
 /// Memory: input and output are the rank's own, at any alignment, equal or disjoint. Own segment is
 ///   written (data) and peers' segments are read (data) and written (flags) through peer mappings.
-/// Sync: one `meet_peers` between staging and reading; see there. Reuse of a slot: peer_segment.hpp.
-/// Numerics: fp32 sum in rank order, one rounding; equal bits on all ranks.
+/// Sync: one `meet_peers` between staging and reading; see there. Reuse of a slot:
+/// peer_segment.hpp. Numerics: fp32 sum in rank order, one rounding; equal bits on all ranks.
 /// Limits: count * element size up to `staging_bytes`; one launch at a time on a segment.
 /// Source: own; the shape is that of the custom all-reduces of TensorRT-LLM and vLLM.
 template <typename T, int World>
@@ -32,9 +33,19 @@ __device__ void one_shot(const detail::all_reduce_parameters& p) {
   if (!meet_peers(p.peers, 0, round)) {
     return;
   }
-#pragma unroll 2
-  for (std::uint64_t v = first; v < vectors; v += step) {
-    data.store_output(v, data.template sum<World>(v));
+  // Two ranks: two vectors at a time, so that twice as many loads are on their way. More ranks have
+  // enough of them.
+  constexpr bool is_paired = World == 2;
+  for (std::uint64_t v = first; v < vectors; v += (is_paired ? 2 : 1) * step) {
+    const auto here = data.template gather<World>(v);
+    if constexpr (is_paired) {
+      const bool has_next = v + step < vectors;
+      const auto there = data.template gather<World>(has_next ? v + step : v);
+      if (has_next) {
+        data.store_output(v + step, data.sum(there));
+      }
+    }
+    data.store_output(v, data.sum(here));
   }
   end_round(own.rounds, round);
 }
@@ -44,7 +55,7 @@ __device__ void one_shot(const detail::all_reduce_parameters& p) {
 
 // Names as in kernel_table.cpp: element, world (2, or 0 for any).
 #define SPARK_COMM_ONE_SHOT(name, type, world)                                             \
-  extern "C" __global__ void __launch_bounds__(512, 1)                                      \
+  extern "C" __global__ void __launch_bounds__(512, 2)                                     \
       name(const __grid_constant__ spark_comm::kernels::detail::all_reduce_parameters p) { \
     spark_comm::kernels::device::one_shot<type, world>(p);                                 \
   }

@@ -50,7 +50,8 @@ struct staged_rows {
   }
 };
 
-/// Launch: the same grid on all ranks, min(rows, `max_exchange_blocks`); block = `norm_shape(hidden)`;
+/// Launch: the same grid on all ranks, min(rows, `max_exchange_blocks`); block =
+/// `norm_shape(hidden)`;
 ///   256 bytes of static shared memory. Ranks that share a device must fit on it together.
 /// Memory: as rms_norm, and the segments as in one_shot; `partials[0]` is the rank's own input.
 /// Sync: one `meet_peers` between staging all rows of the block and reading the peers' rows.
@@ -104,10 +105,10 @@ __device__ void one_shot_rms_norm(const detail::all_reduce_rms_norm_parameters& 
 }  // namespace spark_comm::kernels::device
 
 // Names as in kernel_table.cpp: element, world (2, or 0 for any), chunks held (1, 2, 0).
-#define SPARK_COMM_FUSED(name, type, world, held, threads)                                          \
-  extern "C" __global__ void __launch_bounds__(threads)                                             \
-      name(const __grid_constant__ spark_comm::kernels::detail::all_reduce_rms_norm_parameters p) { \
-    spark_comm::kernels::device::one_shot_rms_norm<type, world, held>(p);                           \
+#define SPARK_COMM_FUSED(name, type, world, held, threads)                                     \
+  extern "C" __global__ void __launch_bounds__(threads) name(                                  \
+      const __grid_constant__ spark_comm::kernels::detail::all_reduce_rms_norm_parameters p) { \
+    spark_comm::kernels::device::one_shot_rms_norm<type, world, held>(p);                      \
   }
 #define SPARK_COMM_FUSED_ALL(element, type)                               \
   SPARK_COMM_FUSED(one_shot_rms_norm_##element##_n0_v0, type, 0, 1, 512)  \

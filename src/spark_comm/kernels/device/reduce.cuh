@@ -2,9 +2,9 @@
 // Reductions over a block in a fixed order, which host_reduce.hpp repeats bit for bit.
 #pragma once
 
-#include <cstdint>
-
 #include <spark_comm/kernels/detail/parameters.hpp>
+
+#include <cstdint>
 
 namespace spark_comm::kernels::device {
 

@@ -8,7 +8,8 @@ namespace {
 
 /// One block a row.
 ///
-/// Launch: grid = rows; block = `norm_shape(hidden)`, whole warps, at most 512 threads when one chunk
+/// Launch: grid = rows; block = `norm_shape(hidden)`, whole warps, at most 512 threads when one
+/// chunk
 ///   is held and 1024 otherwise; 256 bytes of static shared memory.
 /// Memory: row-major rows x hidden; 16-byte accesses when `is_wide`, else element by element. Each
 ///   element is read and written by one thread, so residual_out may be residual, and out may be a
@@ -56,21 +57,22 @@ __device__ void rms_norm(const detail::rms_norm_parameters& p) {
 }  // namespace
 }  // namespace spark_comm::kernels::device
 
-// Names as in kernel_table.cpp: element, partials (1, 2, or 0 for 2 and more), chunks held (1, 2, 0).
+// Names as in kernel_table.cpp: element, partials (1, 2, or 0 for 2 and more), chunks held (1, 2,
+// 0).
 #define SPARK_COMM_NORM(name, type, inputs, held, threads)                               \
   extern "C" __global__ void __launch_bounds__(threads)                                  \
       name(const __grid_constant__ spark_comm::kernels::detail::rms_norm_parameters p) { \
     spark_comm::kernels::device::rms_norm<type, inputs, held>(p);                        \
   }
-#define SPARK_COMM_NORMS(element, type)                            \
-  SPARK_COMM_NORM(rms_norm_##element##_n0_v0, type, 0, 1, 512)     \
-  SPARK_COMM_NORM(rms_norm_##element##_n0_v1, type, 0, 2, 1024)    \
-  SPARK_COMM_NORM(rms_norm_##element##_n0_v2, type, 0, 0, 1024)    \
-  SPARK_COMM_NORM(rms_norm_##element##_n1_v0, type, 1, 1, 512)     \
-  SPARK_COMM_NORM(rms_norm_##element##_n1_v1, type, 1, 2, 1024)    \
-  SPARK_COMM_NORM(rms_norm_##element##_n1_v2, type, 1, 0, 1024)    \
-  SPARK_COMM_NORM(rms_norm_##element##_n2_v0, type, 2, 1, 512)     \
-  SPARK_COMM_NORM(rms_norm_##element##_n2_v1, type, 2, 2, 1024)    \
+#define SPARK_COMM_NORMS(element, type)                         \
+  SPARK_COMM_NORM(rms_norm_##element##_n0_v0, type, 0, 1, 512)  \
+  SPARK_COMM_NORM(rms_norm_##element##_n0_v1, type, 0, 2, 1024) \
+  SPARK_COMM_NORM(rms_norm_##element##_n0_v2, type, 0, 0, 1024) \
+  SPARK_COMM_NORM(rms_norm_##element##_n1_v0, type, 1, 1, 512)  \
+  SPARK_COMM_NORM(rms_norm_##element##_n1_v1, type, 1, 2, 1024) \
+  SPARK_COMM_NORM(rms_norm_##element##_n1_v2, type, 1, 0, 1024) \
+  SPARK_COMM_NORM(rms_norm_##element##_n2_v0, type, 2, 1, 512)  \
+  SPARK_COMM_NORM(rms_norm_##element##_n2_v1, type, 2, 2, 1024) \
   SPARK_COMM_NORM(rms_norm_##element##_n2_v2, type, 2, 0, 1024)
 SPARK_COMM_NORMS(bf16, __nv_bfloat16)
 SPARK_COMM_NORMS(fp16, __half)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// One row of sum + residual + RMSNorm, by one block. The sum comes from a function, so that the same
-// code follows a receive buffer, a peer's memory, or nothing.
+// One row of sum + residual + RMSNorm, by one block. The sum comes from a function, so that the
+// same code follows a receive buffer, a peer's memory, or nothing.
 #pragma once
-
-#include <cstdint>
 
 #include <spark_comm/kernels/detail/parameters.hpp>
 #include <spark_comm/kernels/device/reduce.cuh>
 #include <spark_comm/kernels/device/vectors.cuh>
+
+#include <cstdint>
 
 namespace spark_comm::kernels::device {
 
@@ -70,10 +70,10 @@ struct row_scratch {
 /// Held: chunks of the row that each thread keeps in registers; 0 reads residual_out again.
 ///
 /// Numerics: s = round(round(sum) + residual) is stored as residual_out, and the norm is taken of
-///   that rounded s: the same bits as an all-reduce, an add and a norm in three kernels. The squares
-///   are summed in fp32 in the order of reduce.cuh; the rest is
-///   round((s * (1 / sqrt(mean + epsilon))) * weight), each step rounded to fp32. With scales, the
-///   rounded result is divided by scale = (largest magnitude) / 448 and rounded to e4m3.
+///   that rounded s: the same bits as an all-reduce, an add and a norm in three kernels. The
+///   squares are summed in fp32 in the order of reduce.cuh; the rest is round((s * (1 / sqrt(mean +
+///   epsilon))) * weight), each step rounded to fp32. With scales, the rounded result is divided by
+///   scale = (largest magnitude) / 448 and rounded to e4m3.
 template <typename T, int Held>
 class row_norm {
  public:

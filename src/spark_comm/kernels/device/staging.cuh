@@ -3,11 +3,11 @@
 // aligned, padded to whole vectors) on the other.
 #pragma once
 
-#include <cstdint>
-
 #include <spark_comm/kernels/detail/parameters.hpp>
 #include <spark_comm/kernels/device/flags.cuh>
 #include <spark_comm/kernels/device/vectors.cuh>
+
+#include <cstdint>
 
 namespace spark_comm::kernels::device {
 
@@ -21,9 +21,7 @@ class message {
   __device__ message(const detail::all_reduce_parameters& p, std::uint64_t round)
       : p_(p), slot_(staging_offset(p.peers.limits, round)) {}
 
-  __device__ std::uint64_t vectors() const {
-    return (p_.count_elements + lanes<T> - 1) / lanes<T>;
-  }
+  __device__ std::uint64_t vectors() const { return (p_.count_elements + lanes<T> - 1) / lanes<T>; }
 
   __device__ vector_type load_input(std::uint64_t v) const {
     const T* const from = static_cast<const T*>(p_.input) + v * lanes<T>;
@@ -47,25 +45,36 @@ class message {
     return {load_peer(staged(rank, v))};
   }
 
-  /// The fp32 sum of vector v over all ranks, in rank order, rounded once. All loads are started
-  /// before the first is used.
+  /// Everybody's vector v; World ranks, or as many as there are for 0.
   template <int World>
-  __device__ vector_type sum(std::uint64_t v) const {
-    constexpr int held = World > 0 ? World : max_world;
+  struct contributions {
+    static constexpr int held = World > 0 ? World : max_world;
     vector_type parts[held];
+  };
+
+  /// All loads are started before the first is used.
+  template <int World>
+  __device__ contributions<World> gather(std::uint64_t v) const {
+    contributions<World> all;
 #pragma unroll
-    for (int r = 0; r < held; ++r) {
+    for (int r = 0; r < all.held; ++r) {
       if (World > 0 || r < p_.peers.limits.world) {
-        parts[r] = r == p_.peers.rank ? load_input(v) : load_staged(r, v);
+        all.parts[r] = r == p_.peers.rank ? load_input(v) : load_staged(r, v);
       }
     }
+    return all;
+  }
+
+  /// The fp32 sum in rank order, rounded once.
+  template <int World>
+  __device__ vector_type sum(const contributions<World>& all) const {
     float total[lanes<T>];
-    parts[0].to_floats(total);
+    all.parts[0].to_floats(total);
 #pragma unroll
-    for (int r = 1; r < held; ++r) {
+    for (int r = 1; r < all.held; ++r) {
       if (World > 0 || r < p_.peers.limits.world) {
         float values[lanes<T>];
-        parts[r].to_floats(values);
+        all.parts[r].to_floats(values);
 #pragma unroll
         for (int i = 0; i < lanes<T>; ++i) {
           total[i] += values[i];

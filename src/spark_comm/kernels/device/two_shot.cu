@@ -7,7 +7,8 @@ namespace spark_comm::kernels::device {
 namespace {
 
 /// Launch, Memory, Numerics, Limits: as one_shot.
-/// Sync: two `meet_peers`, stage 0 after staging and stage 1 after the reduction. Each block handles
+/// Sync: two `meet_peers`, stage 0 after staging and stage 1 after the reduction. Each block
+/// handles
 ///   the same vectors of every part on all ranks, so a block waits for its twins only. A rank's sum
 ///   goes over its own staged part, which no peer reads before stage 1.
 /// Source: own; reduce-scatter and all-gather as in Rabenseifner's algorithm.
@@ -42,7 +43,7 @@ __device__ void two_shot(const detail::all_reduce_parameters& p) {
     return;
   }
   for_part(rank, [&](std::uint64_t v) {
-    const auto sum = data.template sum<World>(v);
+    const auto sum = data.sum(data.template gather<World>(v));
     data.stage(v, sum);
     data.store_output(v, sum);
   });
@@ -64,7 +65,7 @@ __device__ void two_shot(const detail::all_reduce_parameters& p) {
 
 // Names as in kernel_table.cpp: element, world (any).
 #define SPARK_COMM_TWO_SHOT(name, type)                                                    \
-  extern "C" __global__ void __launch_bounds__(512, 1)                                      \
+  extern "C" __global__ void __launch_bounds__(512, 2)                                     \
       name(const __grid_constant__ spark_comm::kernels::detail::all_reduce_parameters p) { \
     spark_comm::kernels::device::two_shot<type, 0>(p);                                     \
   }

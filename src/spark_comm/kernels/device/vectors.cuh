@@ -12,11 +12,17 @@
 
 namespace spark_comm::kernels::device {
 
-__device__ inline float to_float(float value) { return value; }
+__device__ inline float to_float(float value) {
+  return value;
+}
 
-__device__ inline float to_float(__half value) { return __half2float(value); }
+__device__ inline float to_float(__half value) {
+  return __half2float(value);
+}
 
-__device__ inline float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
+__device__ inline float to_float(__nv_bfloat16 value) {
+  return __bfloat162float(value);
+}
 
 template <typename T>
 __device__ T from_float(float value);
@@ -49,18 +55,22 @@ __device__ inline std::uint8_t to_e4m3(float value) {
 /// The unsigned vector of a number of bytes: one load or store instruction.
 template <int Bytes>
 struct word;
+
 template <>
 struct word<2> {
   using type = std::uint16_t;
 };
+
 template <>
 struct word<4> {
   using type = std::uint32_t;
 };
+
 template <>
 struct word<8> {
   using type = uint2;
 };
+
 template <>
 struct word<16> {
   using type = uint4;

@@ -13,10 +13,10 @@ namespace spark_comm::kernels::host {
 template <typename T>
 void add(void** arguments, host_dimensions /*grid*/, host_dimensions /*block*/) {
   const auto& p = *static_cast<const detail::add_parameters*>(arguments[0]);
-  round_sums(static_cast<T*>(p.output),
-             p.count_elements,
-             p.inputs_count,
-             [&](int r, std::size_t at) { return static_cast<const T*>(p.inputs[r]) + at; });
+  round_sums(
+      static_cast<T*>(p.output), p.count_elements, p.inputs_count, [&](int r, std::size_t at) {
+        return static_cast<const T*>(p.inputs[r]) + at;
+      });
 }
 
 template void add<float>(void**, host_dimensions, host_dimensions);

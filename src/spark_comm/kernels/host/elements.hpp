@@ -3,10 +3,10 @@
 // They agree with core/float_types.hpp and with the device bit for bit.
 #pragma once
 
+#include <spark_comm/core/float_types.hpp>
+
 #include <bit>
 #include <cstdint>
-
-#include <spark_comm/core/float_types.hpp>
 
 namespace spark_comm::kernels::host {
 
@@ -18,8 +18,8 @@ namespace spark_comm::kernels::host {
   return std::bit_cast<std::uint32_t>(value);
 }
 
-/// Magnitude of a binary32 as a smaller format without infinities at the top: nearest, ties to even;
-/// counts on past the largest finite encoding. Finite magnitudes below 2^17 only.
+/// Magnitude of a binary32 as a smaller format without infinities at the top: nearest, ties to
+/// even; counts on past the largest finite encoding. Finite magnitudes below 2^17 only.
 template <int ExponentBits, int MantissaBits>
 [[nodiscard]] inline std::uint32_t narrow_magnitude(std::uint32_t magnitude) noexcept {
   constexpr int bias = (1 << (ExponentBits - 1)) - 1;
@@ -36,7 +36,9 @@ template <int ExponentBits, int MantissaBits>
   return magnitude < smallest_normal ? subnormal : normal;
 }
 
-[[nodiscard]] inline float decode(float value) noexcept { return value; }
+[[nodiscard]] inline float decode(float value) noexcept {
+  return value;
+}
 
 [[nodiscard]] inline float decode(bfloat16 value) noexcept {
   return as_float(static_cast<std::uint32_t>(value.bits) << 16U);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// The twin of device/flags.cuh: rounds, flags, bounded spins and poison, with atomics on memory that
-// ranks share.
+// The twin of device/flags.cuh: rounds, flags, bounded spins and poison, with atomics on memory
+// that ranks share.
 #pragma once
+
+#include <spark_comm/kernels/detail/parameters.hpp>
+#include <spark_comm/kernels/peer_segment.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <thread>
-
-#include <spark_comm/kernels/detail/parameters.hpp>
-#include <spark_comm/kernels/peer_segment.hpp>
 
 namespace spark_comm::kernels::host {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// All host equivalents under the names of the device kernels. Variants that differ in speed only are
-// one function here.
+// All host equivalents under the names of the device kernels. Variants that differ in speed only
+// are one function here.
 #include <spark_comm/core/data_type.hpp>
 #include <spark_comm/core/float_types.hpp>
 #include <spark_comm/kernels/detail/host_image.hpp>

@@ -94,17 +94,15 @@ class lines {
 
   [[nodiscard]] bool load(int rank, std::size_t line, std::array<T, count>& part) const {
     if (rank == p_.peers.rank) {
-      std::memcpy(part.data(),
-                  static_cast<const T*>(p_.input) + line * count,
-                  valid(line) * sizeof(T));
+      std::memcpy(
+          part.data(), static_cast<const T*>(p_.input) + line * count, valid(line) * sizeof(T));
       return true;
     }
     line_words data{};
     std::byte* const from = address(p_.peers.rank, rank, line);
-    const bool is_there =
-        spin_until(p_.peers, {.peer = rank, .round = round_}, [&] {
-          return try_load_line(from, low_latency_flag(round_), data);
-        });
+    const bool is_there = spin_until(p_.peers, {.peer = rank, .round = round_}, [&] {
+      return try_load_line(from, low_latency_flag(round_), data);
+    });
     std::memcpy(part.data(), &data, sizeof data);
     return is_there;
   }

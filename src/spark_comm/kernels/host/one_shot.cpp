@@ -28,9 +28,7 @@ class message {
   }
 
   void stage(std::size_t at, std::size_t count) const {
-    std::memcpy(staged(p_.peers.rank, at),
-                static_cast<const T*>(p_.input) + at,
-                count * sizeof(T));
+    std::memcpy(staged(p_.peers.rank, at), static_cast<const T*>(p_.input) + at, count * sizeof(T));
   }
 
   [[nodiscard]] T* output(std::size_t at) const { return static_cast<T*>(p_.output) + at; }
@@ -56,8 +54,8 @@ struct part {
 part part_of(const detail::all_reduce_parameters& p, int rank) {
   const auto world = static_cast<std::size_t>(p.peers.limits.world);
   const std::size_t share = (p.count_elements + world - 1) / world;
-  const std::size_t first = std::min<std::size_t>(share * static_cast<std::size_t>(rank),
-                                                  p.count_elements);
+  const std::size_t first =
+      std::min<std::size_t>(share * static_cast<std::size_t>(rank), p.count_elements);
   return {.first = first, .count = std::min<std::size_t>(share, p.count_elements - first)};
 }
 

@@ -2,11 +2,11 @@
 // Sums over ranks in host equivalents, a piece at a time so that the sums stay in the first cache.
 #pragma once
 
+#include <spark_comm/kernels/host/elements.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <span>
-
-#include <spark_comm/kernels/host/elements.hpp>
 
 namespace spark_comm::kernels::host {
 

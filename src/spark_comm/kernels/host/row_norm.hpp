@@ -3,22 +3,22 @@
 // operations and the same roundings, so that both give the same bits.
 #pragma once
 
+#include <spark_comm/kernels/detail/parameters.hpp>
+#include <spark_comm/kernels/host/elements.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include <spark_comm/kernels/detail/parameters.hpp>
-#include <spark_comm/kernels/host/elements.hpp>
-
 namespace spark_comm::kernels::host {
 
 inline constexpr std::size_t most_threads = 1024;
 inline constexpr std::size_t most_slots = most_threads * detail::chunk_elements;
 
-/// Adds up as a block of whole warps does: the slots of each thread, then its warp's lanes, then the
-/// warps, each by halving. `slots` is used up.
+/// Adds up as a block of whole warps does: the slots of each thread, then its warp's lanes, then
+/// the warps, each by halving. `slots` is used up.
 [[nodiscard]] float combine_slots(std::span<float> slots) noexcept;
 
 /// 1 / sqrt(mean + epsilon), each step rounded to fp32.
