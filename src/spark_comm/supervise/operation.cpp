@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/core/data_type.hpp>
+#include <spark_comm/core/reduce_op.hpp>
 #include <spark_comm/supervise/operation.hpp>
 
 #include <fmt/format.h>

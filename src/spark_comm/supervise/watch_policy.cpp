@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
+#include <spark_comm/supervise/heartbeat.hpp>
 #include <spark_comm/supervise/operation.hpp>
+#include <spark_comm/supervise/signature.hpp>
 #include <spark_comm/supervise/watch_policy.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
