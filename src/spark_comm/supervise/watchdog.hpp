@@ -30,6 +30,7 @@ struct watchdog_hooks {
   std::function<std::optional<native_failure>()> native_health;
 
   /// Before the first look: to choose the device, and a capture mode in which asking is harmless.
+  /// Must not throw.
   std::function<void()> on_thread_start;
 };
 

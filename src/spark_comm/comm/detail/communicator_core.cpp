@@ -196,14 +196,23 @@ watchdog_hooks communicator_core::make_hooks() {
       },
       .on_thread_start =
           [this] {
-            // The thread is the watchdog's own: nobody else's current device is changed. Its
-            // questions must not break a capture that a thread of the program has going.
-            const cuda::api& call = loaded_.driver().table();
-            loaded_.driver().check(call.cuCtxSetCurrent(device_.context()), "cuCtxSetCurrent");
-            auto mode = cuda::abi::capture_mode::relaxed;
-            loaded_.driver().check(call.cuThreadExchangeStreamCaptureMode(&mode),
-                                   "cuThreadExchangeStreamCaptureMode");
+            try {
+              prepare_watchdog_thread();
+            } catch (const error& failure) {
+              // Unwatched it could hang for ever; and nobody is there to catch it on that thread.
+              fail_and_announce(failure.with_context(context()));
+            }
           }};
+}
+
+void communicator_core::prepare_watchdog_thread() const {
+  // The thread is the watchdog's own: nobody else's current device is changed. Its questions must
+  // not break a capture that a thread of the program has going.
+  const cuda::driver& driver = loaded_.driver();
+  driver.check(driver.table().cuCtxSetCurrent(device_.context()), "cuCtxSetCurrent");
+  auto mode = cuda::abi::capture_mode::relaxed;
+  driver.check(driver.table().cuThreadExchangeStreamCaptureMode(&mode),
+               "cuThreadExchangeStreamCaptureMode");
 }
 
 void communicator_core::connect(const deadline& until) {

@@ -138,6 +138,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   [[nodiscard]] rendezvous::hello introduce() const;
   [[nodiscard]] nccl::abi::unique_id share_id(const deadline& until);
   [[nodiscard]] watchdog_hooks make_hooks();
+  void prepare_watchdog_thread() const;
   void connect(const deadline& until);
   void give_up_join(const error& cause) noexcept;
   void end_join() noexcept;
