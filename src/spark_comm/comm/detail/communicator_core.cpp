@@ -180,7 +180,11 @@ nccl::abi::unique_id communicator_core::share_id(const deadline& until) {
 
 watchdog_hooks communicator_core::make_hooks() {
   return {
-      .on_failure = [this](const watch_verdict& verdict) { fail(to_error(verdict, context())); },
+      .on_failure =
+          [this](const watch_verdict& verdict) {
+            fail(to_error(verdict, context()));
+            start_ending();
+          },
       .native_health = [this, native = native_]() -> std::optional<native_failure> {
         if (gate_.enter_as_poller() != call_gate::entry::entered) {
           return std::nullopt;  // the join or an issuer is inside and sees for itself
@@ -402,22 +406,10 @@ void communicator_core::abort_within(duration limit) noexcept {
 }
 
 void communicator_core::abort_native(duration limit) noexcept {
-  std::shared_ptr<native_communicator> native;
-  {
-    const std::scoped_lock lock{life_mutex_};
-    native = native_;
-  }
-  if (native == nullptr || !native->is_live()) {
-    return;
-  }
   try {
     const deadline until = deadline::after(limit);
-    // Whoever is inside a native call gets a moment to come out; one that is stuck there is what
-    // the abort is for, so it goes ahead all the same.
-    static_cast<void>(gate_.wait_until_empty(
-        deadline::after(std::min<duration>(limit / 4, longest_wait_for_issuer))));
-    bounded_call call{[native] { native->abort(); }};
-    if (call.wait(until) == wait_result::timed_out) {
+    const std::shared_ptr<bounded_call> ending = begin_ending();
+    if (ending != nullptr && ending->wait(until) == wait_result::timed_out) {
       loaded_.log().report(
           severity::error,
           fmt::format("ncclCommAbort of '{}' rank {}/{} has not returned after {} ms; its thread "
@@ -429,6 +421,34 @@ void communicator_core::abort_native(duration limit) noexcept {
     }
   } catch (const std::exception& failure) {
     loaded_.log().report(failure, "while aborting a communicator");
+  }
+}
+
+std::shared_ptr<bounded_call> communicator_core::begin_ending() {
+  const std::scoped_lock lock{life_mutex_};
+  if (ending_ == nullptr && native_ != nullptr && native_->is_live()) {
+    // Whoever is inside a native call gets a moment to come out; one that is stuck there is what the
+    // abort is for, so it goes ahead all the same.
+    ending_ = std::make_shared<bounded_call>([self = shared_from_this(), native = native_] {
+      static_cast<void>(self->gate_.wait_until_empty(deadline::after(longest_wait_for_issuer)));
+      native->abort();
+    });
+  }
+  return ending_;
+}
+
+void communicator_core::start_ending() noexcept {
+  {
+    const std::scoped_lock lock{life_mutex_};
+    if (is_joining_) {
+      return;  // the join sees the state and cleans up
+    }
+  }
+  gate_.close();
+  try {
+    static_cast<void>(begin_ending());
+  } catch (const std::exception& failure) {
+    loaded_.log().report(failure, "while aborting a broken communicator");
   }
 }
 
@@ -446,6 +466,7 @@ void communicator_core::fail_and_announce(const error& cause) noexcept {
   if (supervisor_ == nullptr) {
     return;
   }
+  start_ending();
   try {
     supervisor_->announce_failure(
         {.code = cause.kind(),

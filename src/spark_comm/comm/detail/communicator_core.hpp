@@ -3,6 +3,7 @@
 // of it. The communicator object, its groups and its operations are thin around this.
 #pragma once
 
+#include <spark_comm/comm/detail/bounded.hpp>
 #include <spark_comm/comm/detail/call_gate.hpp>
 #include <spark_comm/comm/detail/completion_events.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
@@ -148,6 +149,14 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   void close_ready(duration limit);
   void abort_within(duration limit) noexcept;
   void abort_native(duration limit) noexcept;
+
+  /// Has the native communicator aborted on a thread of its own, without waiting: its kernels would
+  /// hold up everything that waits for the device, such as a cuMemFree in a destructor, long before
+  /// the program comes to call `abort`.
+  void start_ending() noexcept;
+
+  /// The native abort, begun now or before; null when there is nothing to abort.
+  [[nodiscard]] std::shared_ptr<bounded_call> begin_ending();
   void end_supervision(flight_end how) noexcept;
   [[nodiscard]] bool is_captured(cuda::stream_ref stream) const;
   void settle_launch(const operation& op);
@@ -175,6 +184,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   std::condition_variable join_over_;
   bool is_joining_ = true;
   std::shared_ptr<native_communicator> native_;
+  std::shared_ptr<bounded_call> ending_;
   nccl::abi::comm working_ = nullptr;  // native_->working(), for the launches; set before `ready`
 
   // Made by the join and kept to the end: a thread that comes late out of a native call may still

@@ -57,6 +57,7 @@ void native_communicator::connect(const native_setup& setup,
 
   nccl::abi::config parent_config =
       nccl::make_config(setup.options, nccl::blocking_mode::non_blocking);
+  parent_config.split_share = 1;
   nccl::abi::comm parent = nullptr;
   const nccl::abi::result init =
       call.ncclCommInitRankConfig(&parent, setup.world_size, setup.id, setup.rank, &parent_config);
@@ -67,8 +68,7 @@ void native_communicator::connect(const native_setup& setup,
   settle(parent, until, give_up);
 
   nccl::abi::config child_config = nccl::make_config(setup.options, nccl::blocking_mode::blocking);
-  // With resources of its own: sharing them with the parent costs every launch of the child.
-  child_config.split_share = 0;
+  child_config.split_share = 1;
   const nccl::abi::result split =
       call.ncclCommSplit(parent, 0, setup.rank, &pending_child_, &child_config);
   if (!is_healthy(split)) {
