@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// A small job of two ranks that does a bit of everything, run under a fault script; and what has to be
-// true afterwards, whatever failed.
+// A small job of two ranks that does a bit of everything, run under a fault script; and what has to
+// be true afterwards, whatever failed.
 #pragma once
 
 #include "support/ranks.hpp"
 
 #include <spark_comm/spark_comm.hpp>
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <exception>
 #include <filesystem>
 #include <iterator>
+#include <netinet/in.h>
 #include <string>
+#include <sys/socket.h>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -39,7 +39,7 @@ using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): 
 
 inline constexpr int ranks = 2;
 /// More than every deadline of the job together.
-inline constexpr auto rank_limit = 12s;
+inline constexpr auto rank_limit = 8s;
 inline constexpr int handle_kinds = 9;
 
 /// A port of the loopback that was free a moment ago.
@@ -62,8 +62,8 @@ inline std::size_t count_entries(const char* folder) {
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
 
-/// What each descriptor of this process is. Left out are two files that the host runtime keeps as long
-/// as the process lives: its device memory, and that of a unique id which nobody could use.
+/// What each descriptor of this process is. Left out are two files that the host runtime keeps as
+/// long as the process lives: its device memory, and that of a unique id which nobody could use.
 inline std::vector<std::string> list_descriptors() {
   std::vector<std::string> open;
   for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"}) {
@@ -85,7 +85,7 @@ struct belongings {
 
 inline join_options short_deadlines() {
   join_options options;
-  options.deadline = 2s;
+  options.deadline = 1s;
   options.operation_deadline = 500ms;
   options.abort_deadline = 300ms;
   options.sharing = device_sharing::allowed;
@@ -98,7 +98,10 @@ inline void wait_for(communicator& comm, const cuda::stream& on) {
   }
 }
 
-inline void exchange(communicator& comm, device_span<int> mine, device_span<int> got, cuda::stream_ref on) {
+inline void exchange(communicator& comm,
+                     device_span<int> mine,
+                     device_span<int> got,
+                     cuda::stream_ref on) {
   const rank_id peer{1 - comm.rank()};
   group_scope group{comm};
   send(comm, mine, peer, on);
@@ -118,11 +121,12 @@ inline void run_job(const runtime& loaded, const world& place) {
 
   std::vector<int> values(count, comm.rank() + 1);
   copy_async(comm.device(), first.address(), values.data(), count * sizeof(int), on);
-  all_reduce(comm, mine, reduce_op::sum, on);        // 3
+  all_reduce(comm, mine, reduce_op::sum, on);  // 3
   broadcast(comm, mine, rank_id{1}, on);
   exchange(comm, mine, got, on);
   barrier(comm, 500ms);
   all_reduce(comm, got, reduce_op::max, on);
+  wait_for(comm, on);  // before the copy, which would wait itself, and without a limit
   copy_async(comm.device(), values.data(), second.address(), count * sizeof(int), on);
   wait_for(comm, on);
   EXPECT_EQ(values, std::vector<int>(count, 3));
@@ -154,38 +158,53 @@ inline void expect_clean(const belongings& before, leftovers allowed) {
   EXPECT_EQ(belongings{}.descriptors, before.descriptors);
 }
 
-/// One rank's whole life under the script. An error of ours with a sensible code is the right end of a
-/// job in which something failed; so is success, when the failure was of no consequence.
-inline void be_faulty_rank(const std::string& script, const world& place, leftovers allowed, int& applied) {
+/// One rank's whole life under the script. An error of ours with a sensible code is the right end
+/// of a job in which something failed; so is success, when the failure was of no consequence.
+inline void be_faulty_rank(const std::string& script,
+                           const world& place,
+                           leftovers allowed,
+                           int& applied) {
   ASSERT_EQ(spark_comm_host_set_faults(script.c_str()), 0);
   const belongings before;
   try {
-    const runtime loaded = runtime::load(runtime_kind::host, {.nccl_library = {}, .host_library = SPARK_COMM_TEST_HOST_RUNTIME, .log = diagnostics{[](const diagnostic&) {}}});
+    const runtime loaded = runtime::load(runtime_kind::host,
+                                         {.nccl_library = {},
+                                          .host_library = SPARK_COMM_TEST_HOST_RUNTIME,
+                                          .log = diagnostics{[](const diagnostic&) {}}});
     run_job(loaded, place);
   } catch (const error& failure) {
     EXPECT_NE(failure.kind(), errc::invalid_argument) << failure.what();
-    if (std::getenv("SPARK_COMM_FAULTS_VERBOSE")) fprintf(stderr, "  [%s] rank %d: %s\n", script.c_str(), place.rank, failure.what());
+    if (std::getenv("SPARK_COMM_FAULTS_VERBOSE")) {
+      fprintf(stderr, "  [%s] rank %d: %s\n", script.c_str(), place.rank, failure.what());
+    }
   }
   applied = spark_comm_host_faults_applied();
   ASSERT_EQ(spark_comm_host_set_faults(""), 0);
   expect_clean(before, allowed);
 }
 
-/// Runs the job under the script; whether any rule was applied.
-inline bool run_faulty_job(const std::string& script, leftovers allowed = leftovers::none) {
+using applied_counts = std::array<int, ranks>;
+
+/// Runs the job under the script; how often each rank's rules were applied.
+inline applied_counts run_faulty_job(const std::string& script,
+                                     leftovers allowed = leftovers::none) {
   const std::string address = "127.0.0.1:" + std::to_string(find_port());
-  const test_support::shared_value<std::array<int, ranks>> applied;
+  const test_support::shared_value<applied_counts> applied;
   const auto outcomes = test_support::run_rank_processes(
       ranks,
       [&](int rank) {
         ASSERT_EQ(setenv("SPARK_COMM_RANK", std::to_string(rank).c_str(), 1), 0);
-        be_faulty_rank(script, {.address = address, .rank = rank, .world_size = ranks}, allowed, applied->at(static_cast<std::size_t>(rank)));
+        be_faulty_rank(script,
+                       {.address = address, .rank = rank, .world_size = ranks},
+                       allowed,
+                       applied->at(static_cast<std::size_t>(rank)));
       },
       rank_limit);
   for (int rank = 0; rank < ranks; ++rank) {
-    EXPECT_EQ(outcomes[static_cast<std::size_t>(rank)], "") << "rank " << rank << " under: " << script;
+    EXPECT_EQ(outcomes[static_cast<std::size_t>(rank)], "")
+        << "rank " << rank << " under: " << script;
   }
-  return (*applied)[0] + (*applied)[1] > 0;
+  return *applied;
 }
 
 }  // namespace spark_comm::fault_test
