@@ -25,6 +25,7 @@
 #include <fmt/format.h>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +51,7 @@ void validate(const world& place, const join_options& options) {
     throw error{errc::invalid_argument, "deadlines must be longer than zero"};
   }
   options.supervise.validate();
+  options.paths.validate();
   nccl::validate(options.nccl);
 }
 
@@ -83,6 +85,7 @@ communicator_core::communicator_core(runtime loaded, world place, join_options o
       options_(std::move(options)),
       device_(open_device(loaded_, place_, options_)),
       can_reduce_fp8_(reduces_fp8(loaded_, device_)),
+      paths_(make_path_support(loaded_, device_, place_, options_)),
       events_(device_, in_flight_table::default_capacity) {}
 
 communicator_core::~communicator_core() {
@@ -102,10 +105,21 @@ void communicator_core::fail(const error& cause) noexcept {
   } catch (const std::exception& failure) {
     loaded_.log().report(failure, "while keeping an error");
   }
+  paths_->abort();  // nothing that waits for a peer has a reason to any more
 }
 
 void communicator_core::require_operable() const {
   if (status_.state() != communicator_state::ready) {
+    status_.require(communicator_action::operate, context());
+  }
+}
+
+void communicator_core::require_healthy() {
+  require_operable();
+  if (const std::optional<native_failure> failure = paths_->failure()) {
+    error_context around = context();
+    around.peers = failure->peers;
+    fail_and_announce(error{failure->code, failure->text, around, failure->native});
     status_.require(communicator_action::operate, context());
   }
 }
@@ -117,6 +131,7 @@ rendezvous::hello communicator_core::introduce() const {
   mine.facts.push_back({"runtime", std::string{name_of(loaded_.kind())}, fact_rule::equal});
   mine.facts.push_back({"NCCL version", nccl::version_text(library.version()), fact_rule::equal});
   mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported});
+  mine.facts.push_back(paths_->agreement());
   if (options_.sharing == device_sharing::refused) {
     mine.facts.push_back({"device", as_hex(device_.info().uuid), fact_rule::distinct});
   }
@@ -148,6 +163,9 @@ watchdog_hooks communicator_core::make_hooks() {
   return {
       .on_failure = [this](const watch_verdict& verdict) { fail(to_error(verdict, context())); },
       .native_health = [this, native = native_]() -> std::optional<native_failure> {
+        if (auto reported = paths_->failure()) {
+          return reported;
+        }
         if (gate_.enter_as_poller() != call_gate::entry::entered) {
           return std::nullopt;  // the join or an issuer is inside and sees for itself
         }
@@ -180,6 +198,7 @@ void communicator_core::connect(const deadline& until) {
                            .rank = place_.rank,
                            .world_size = place_.world_size,
                            .options = options_.nccl};
+  paths_->connect(*session_, until);
   supervisor_ = std::make_unique<supervisor>(
       flight_identity{.name = options_.name,
                       .rank = place_.rank,
@@ -218,6 +237,7 @@ void communicator_core::join(const deadline& until) {
     gate_.close();
     end_join();
     abort_native();
+    release_paths();
     end_supervision(flight_end::broken);
     throw full;
   }
@@ -251,11 +271,28 @@ void communicator_core::wait_for_work(const deadline& until) {
 void communicator_core::tear_down(const deadline& until) {
   wait_for_work(until);
   gate_.close();
+  paths_->disconnect();
   supervisor_->say_farewell();
   // Its work is over, but destroying it waits for the peers, who may never come.
   bounded_call destroy{[native = native_, until] { native->destroy(until); }};
   if (destroy.wait(until) == wait_result::timed_out) {
     throw error{errc::timed_out, "the peers did not close in time", {.deadline = until.span()}};
+  }
+  if (paths_->is_shared() && options_.supervise.enabled == supervision::on) {
+    wait_for_farewells(until);
+  }
+}
+
+// A rank says farewell when it has let go of its peers' memory: before that ours must not go.
+void communicator_core::wait_for_farewells(const deadline& until) const {
+  const auto is_here = [](const peer_observation& peer) {
+    return peer.connection == peer_connection::open && !peer.failure;
+  };
+  while (std::ranges::any_of(supervisor_->peers(), is_here)) {
+    if (until.has_passed()) {
+      throw error{errc::timed_out, "the peers did not close in time", {.deadline = until.span()}};
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds{100});
   }
 }
 
@@ -277,6 +314,7 @@ void communicator_core::close(duration limit) {
   }
   gate_.close();
   abort_native();  // does nothing after an orderly end
+  release_paths();
   end_supervision(is_whole ? flight_end::closed : flight_end::broken);
   status_.apply(communicator_event::closed);
 }
@@ -286,6 +324,7 @@ void communicator_core::abort() noexcept {
     return;
   }
   gate_.close();
+  paths_->abort();
   {
     const std::scoped_lock lock{life_mutex_};
     if (is_joining_) {
@@ -300,6 +339,7 @@ void communicator_core::abort() noexcept {
                                    .peers = {}});
   }
   abort_native();
+  release_paths();
   end_supervision(flight_end::aborted);
 }
 
@@ -332,6 +372,23 @@ void communicator_core::abort_native() noexcept {
     }
   } catch (const std::exception& failure) {
     loaded_.log().report(failure, "while aborting a communicator");
+  }
+}
+
+void communicator_core::release_paths() noexcept {
+  try {
+    // Freeing waits for the kernels that use the memory; the abort word has told them to end.
+    bounded_call call{[paths = paths_] { paths->release(); }};
+    if (call.wait(deadline::after(options_.abort_deadline)) == wait_result::timed_out) {
+      loaded_.log().report(severity::error,
+                           fmt::format("the memory of the paths of '{}' rank {}/{} is left behind: "
+                                       "a kernel still holds it",
+                                       options_.name,
+                                       place_.rank,
+                                       place_.world_size));
+    }
+  } catch (const std::exception& failure) {
+    loaded_.log().report(failure, "while freeing the memory of paths");
   }
 }
 

@@ -153,7 +153,7 @@ group_outcome run_native_group(const nccl::api& call,
 
 void issue(communicator_core& core, operation op) {
   const entered_core inside{core};
-  core.require_operable();
+  core.require_healthy();
   core.require_own_stream(op);
   const current_device current{core.device()};
   const followed_operation followed = core.prepare(op);

@@ -123,7 +123,8 @@ error communicator_core::launch_failure(const launch_result& result, const opera
   around.count_elements = op.record.count_elements;
   around.dtype = op.record.dtype;
   const error failure =
-      loaded_.library().to_error(result.code, result.function).with_context(around);
+      (result.failure ? *result.failure : loaded_.library().to_error(result.code, result.function))
+          .with_context(around);
   // An invalid argument, too: what could be checked was checked before, and the other ranks may
   // have launched their half by now.
   fail_and_announce(failure);
