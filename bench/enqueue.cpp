@@ -78,6 +78,53 @@ void measure(spark_comm::communicator& comm,
   into.enqueue_us.push_back(microseconds(enqueued - begin));
 }
 
+// What the calls cost that supervision adds to a launch; microseconds each, mean of many in a row.
+std::string call_costs(spark_comm::communicator& comm, nccl::abi::comm raw) {
+  constexpr int repeats = 2000;
+  const auto& driver = comm.loaded_runtime().driver();
+  const auto& library = comm.loaded_runtime().library();
+  const auto stream = comm.device().create_stream();
+  const auto event = comm.device().create_event();
+  std::string text;
+  const auto cost = [&](const char* name, auto&& call) {
+    const auto begin = clock_type::now();
+    for (int i = 0; i < repeats; ++i) {
+      call();
+    }
+    std::array<char, 64> item{};
+    std::snprintf(item.data(),
+                  item.size(),
+                  "%s\"%s\": %.4f",
+                  text.empty() ? "" : ", ",
+                  name,
+                  microseconds(clock_type::now() - begin) / repeats);
+    text += item.data();
+  };
+  namespace abi = spark_comm::cuda::abi;
+  const auto& call = driver.table();
+  cost("clock", [] { static_cast<void>(clock_type::now()); });
+  cost("cuStreamIsCapturing", [&] {
+    auto status = abi::capture_status::none;
+    call.cuStreamIsCapturing(stream.ref().get(), &status);
+  });
+  cost("cuStreamGetCtx", [&] {
+    abi::context context = nullptr;
+    call.cuStreamGetCtx(stream.ref().get(), &context);
+  });
+  cost("cuCtxGetCurrent", [&] {
+    abi::context context = nullptr;
+    call.cuCtxGetCurrent(&context);
+  });
+  cost("device_scope", [&] { const spark_comm::cuda::device_scope scope{comm.device()}; });
+  cost("ncclCommGetAsyncError", [&] {
+    nccl::abi::result state = 0;
+    library.table().ncclCommGetAsyncError(raw, &state);
+  });
+  cost("cuEventRecord", [&] { call.cuEventRecord(event.get(), stream.ref().get()); });
+  cost("cuEventQuery", [&] { call.cuEventQuery(event.get()); });
+  return text;
+}
+
 int run(int iterations) {
   const auto runtime = spark_comm::runtime::load(spark_comm::runtime_kind::automatic);
   auto comm = spark_comm::communicator::join(
@@ -128,14 +175,16 @@ int run(int iterations) {
         median(theirs.total_us));
     rows += row.data();
   }
+  const std::string costs = call_costs(comm, raw);
   if (comm.rank() == 0) {
     std::printf(
         "{\"benchmark\": \"enqueue\", \"ranks\": %d, \"iterations\": %d, \"runtime\": \"%s\", "
-        "\"rows\": [%s]}\n",
+        "\"rows\": [%s], \"call_us\": {%s}}\n",
         comm.world_size(),
         iterations,
         comm.loaded_runtime().description().c_str(),
-        rows.c_str());
+        rows.c_str(),
+        costs.c_str());
   }
   library.check(library.table().ncclCommDestroy(raw), "ncclCommDestroy");
   comm.close(20s);

@@ -99,7 +99,7 @@ TEST(bench_table, the_header_says_what_was_measured_on_what_and_in_which_units) 
               HasSubstr("#         size        count      type  redop  root"
                         "     median        p99    algbw    busbw   #wrong"
                         "     median        p99    algbw    busbw   #wrong\n"
-                        "#          (B)   (elements)                        "
+                        "#          (B)   (elements)                       "
                         "       (us)       (us)   (GB/s)   (GB/s)         "
                         "       (us)       (us)   (GB/s)   (GB/s)\n"));
 }

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <child_process.hpp>
 #include <chrono>
 #include <command_line.hpp>
 #include <exit_code.hpp>
+#include <fcntl.h>
 #include <info.hpp>
 #include <mps.hpp>
 #include <nlohmann/json.hpp>
@@ -128,7 +130,8 @@ TEST(run, errors_are_one_line_on_stderr_and_their_code) {
 }
 
 TEST(run, a_rank_that_nobody_started_is_a_usage_error) {
-  ::close(3);
+  const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  ASSERT_EQ(::dup2(null, report_descriptor), report_descriptor);
   testing::internal::CaptureStderr();
   EXPECT_EQ(run({"rank", "info"}), exit_code::usage);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("start themselves"));

@@ -98,8 +98,10 @@ TEST(rank_report, anything_else_is_refused) {
 
 TEST(rank_job, the_others_start_where_the_head_listens) {
   std::vector<std::string> lines;
+  job_options three;
+  three.ranks = 3;
   run_rank_job(
-      {.ranks = 3},
+      three,
       script(head_says("127.0.0.1:4711") +
              "echo $SPARK_COMM_RANK of $SPARK_COMM_WORLD_SIZE at $SPARK_COMM_ADDRESS"),
       [](int, const rank_report&) {},

@@ -114,7 +114,7 @@ TEST_F(trace_of_two, names_the_first_divergence) {
 }
 
 TEST_F(trace_of_two, names_who_skipped) {
-  for (const std::uint64_t count : {1, 2, 3, 4}) {
+  for (const std::uint64_t count : {1U, 2U, 3U, 4U}) {
     zero.issue(count);
     if (count != 2) {
       one.issue(count);
