@@ -61,6 +61,8 @@ class path_set final : public path_support {
   /// The way of an operation on `s`; a stream that exchanges for the first time gets its buffers.
   [[nodiscard]] chosen_path choose(const path_query& asked, cuda::stream_ref s);
 
+  [[nodiscard]] const path_table& table() const noexcept { return table_; }
+
   [[nodiscard]] const path_capabilities& capabilities() const noexcept { return capabilities_; }
 
   /// Loaded at the first use where the join had no need of them.
