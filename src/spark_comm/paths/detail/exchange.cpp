@@ -13,14 +13,6 @@
 #include <array>
 
 namespace spark_comm::detail {
-namespace {
-
-bool is_launched(nccl::abi::result code) noexcept {
-  return code == nccl::abi::results::success || code == nccl::abi::results::in_progress;
-}
-
-}  // namespace
-
 launch_result swap_messages(const nccl::api& call,
                             nccl::abi::comm comm,
                             const operation& op) noexcept {

@@ -3,6 +3,7 @@
 #include <spark_comm/comm/detail/group_context.hpp>
 #include <spark_comm/comm/operation.hpp>
 #include <spark_comm/core/data_type.hpp>
+#include <spark_comm/core/error.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/kernels/one_shot.hpp>
 #include <spark_comm/nccl/api.hpp>
@@ -36,20 +37,33 @@ native_launch launch_of(path_kind path) noexcept {
 
 }  // namespace
 
+void require_no_group(const communicator_core& core, operation_kind kind) {
+  if (open_group() != nullptr) {
+    error_context context = core.context();
+    context.operation = name_of(kind);
+    throw error{errc::invalid_usage, "it is more than one launch, and not for groups", context};
+  }
+}
+
+path_launch choose_way(const communicator_core& core,
+                       const operation& op,
+                       std::uint64_t staging_bytes) {
+  path_set& paths = paths_of(core);
+  return {.paths = &paths,
+          .way = paths.choose({.operation = op.record.kind,
+                               .dtype = op.record.dtype,
+                               .op = op.record.op,
+                               .bytes = op.record.count_elements * size_of(op.record.dtype),
+                               .staging_bytes = staging_bytes},
+                              cuda::stream_ref{op.stream}),
+          .wait_limit = op.deadline.value_or(core.options().operation_deadline)};
+}
+
 void take_path(const communicator_core& core, operation& op, path_launch& state) {
   if (core.is_alone() || op.record.count_elements == 0 || open_group() != nullptr) {
     return;
   }
-  const std::uint64_t bytes = op.record.count_elements * size_of(op.record.dtype);
-  path_set& paths = paths_of(core);
-  state = {.paths = &paths,
-           .way = paths.choose({.operation = op.record.kind,
-                                .dtype = op.record.dtype,
-                                .op = op.record.op,
-                                .bytes = bytes,
-                                .staging_bytes = bytes},
-                               cuda::stream_ref{op.stream}),
-           .wait_limit = op.deadline.value_or(core.options().operation_deadline)};
+  state = choose_way(core, op, op.record.count_elements * size_of(op.record.dtype));
   if (state.way.kind != path_kind::nccl) {
     op.record.path = state.way.kind;
     op.launch = launch_of(state.way.kind);

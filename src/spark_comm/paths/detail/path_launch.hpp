@@ -5,10 +5,13 @@
 #include <spark_comm/comm/operation.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
+#include <spark_comm/kernels/rms_norm.hpp>
 #include <spark_comm/nccl/abi.hpp>
+#include <spark_comm/nccl/api.hpp>
 #include <spark_comm/paths/detail/path_set.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 
@@ -19,10 +22,15 @@ struct path_launch {
   path_set* paths = nullptr;
   chosen_path way = {};
   duration wait_limit = {};  ///< How long its kernel waits for a peer.
+  const kernels::rms_norm_call* norm = nullptr;  ///< For the fused paths.
 };
 
 [[nodiscard]] inline const path_launch& launch_state(const operation& op) noexcept {
   return *static_cast<const path_launch*>(op.path_state);
+}
+
+[[nodiscard]] inline bool is_launched(nccl::abi::result code) noexcept {
+  return code == nccl::abi::results::success || code == nccl::abi::results::in_progress;
 }
 
 /// Runs the launches of a path, and keeps what they throw as the answer.
@@ -37,6 +45,15 @@ template <typename Launches>
     return {refused, function, std::make_shared<const error>(errc::internal, failure.what())};
   }
 }
+
+/// Throws: invalid_usage when this thread has a group open: the operation is more than one launch,
+/// and NCCL's part of it would come last.
+void require_no_group(const communicator_core& core, operation_kind kind);
+
+/// The way of `op`, which takes `staging_bytes` in a segment.
+[[nodiscard]] path_launch choose_way(const communicator_core& core,
+                                     const operation& op,
+                                     std::uint64_t staging_bytes);
 
 /// Chooses the way of an all-reduce, and sets record, launch and state of `op` when it is not
 /// NCCL's. In a group everything goes by NCCL, whose groups launch all or nothing. `state` has to

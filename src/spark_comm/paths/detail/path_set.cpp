@@ -8,6 +8,7 @@
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/device.hpp>
 #include <spark_comm/cuda/memory.hpp>
+#include <spark_comm/cuda/stream.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/kernels/module.hpp>
 #include <spark_comm/kernels/one_shot.hpp>
@@ -250,6 +251,14 @@ kernels::peer_segments path_set::segments(std::size_t slot, duration wait_limit)
           .status = words_->status(slot),
           .abort_word = words_->abort_word(),
           .wait_limit = wait_limit};
+}
+
+const cuda::stream& path_set::next_own_stream() {
+  std::optional<cuda::stream>& next = own_streams_[own_streams_used_++ % own_streams_.size()];
+  if (!next) {
+    next = device_.create_stream();
+  }
+  return *next;
 }
 
 void* path_set::receive_buffer(std::size_t slot) const noexcept {

@@ -9,6 +9,7 @@
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/device.hpp>
 #include <spark_comm/cuda/memory.hpp>
+#include <spark_comm/cuda/stream.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/kernels/module.hpp>
 #include <spark_comm/kernels/one_shot.hpp>
@@ -22,6 +23,7 @@
 #include <spark_comm/rendezvous/world.hpp>
 #include <spark_comm/supervise/watch_policy.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -71,6 +73,9 @@ class path_set final : public path_support {
 
   [[nodiscard]] kernels::peer_segments segments(std::size_t slot, duration wait_limit) const;
 
+  /// One of two streams of its own, in turn; made at the first use.
+  [[nodiscard]] const cuda::stream& next_own_stream();
+
   /// Where the peer's message of an exchange arrives.
   [[nodiscard]] void* receive_buffer(std::size_t slot) const noexcept;
 
@@ -102,6 +107,8 @@ class path_set final : public path_support {
   stream_slots slots_;
   std::optional<peer_memory> peers_;
   std::optional<cuda::device_buffer> receive_;
+  std::array<std::optional<cuda::stream>, 2> own_streams_;
+  std::size_t own_streams_used_ = 0;
 };
 
 /// The paths of a communicator.
