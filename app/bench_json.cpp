@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <fmt/format.h>
 #include <fstream>
+#include <ios>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <fmt/format.h>
 #include <optional>
-#include <utility>
 #include <vector>
 
 namespace spark_comm::app {
@@ -63,8 +62,7 @@ std::optional<row_result> bench_collector::add(const measured_report& report) {
 }
 
 bool bench_collector::is_right() const noexcept {
-  return std::all_of(
-      rows_.begin(), rows_.end(), [](const row_result& row) { return row.is_right(); });
+  return std::ranges::all_of(rows_, [](const row_result& row) { return row.is_right(); });
 }
 
 std::optional<double> bench_collector::best_bus() const noexcept {

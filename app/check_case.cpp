@@ -93,7 +93,7 @@ std::vector<check_case> check_cases(operation what,
 }
 
 std::size_t check_image::largest_bytes(int world_size) noexcept {
-  const std::size_t count = *std::max_element(std::begin(check_counts), std::end(check_counts));
+  const std::size_t count = std::ranges::max(check_counts);
   const std::size_t buffer = (count * static_cast<std::size_t>(world_size) + 1) * widest_element;
   return 2 * aligned(buffer) + 4 * guard_bytes;
 }
@@ -118,7 +118,7 @@ check_image::check_image(const check_case& one, const placement& where)
 }
 
 void check_image::fill(const reference& data, std::span<std::byte> block) const {
-  std::fill(block.begin(), block.end(), guard);
+  std::ranges::fill(block, guard);
   std::fill_n(block.begin() + static_cast<std::ptrdiff_t>(output_), output_bytes_, poison);
   data.fill_input(where_.rank, 0, block.subspan(input_, input_bytes_));
 }

@@ -5,12 +5,17 @@
 #include "build_info.hpp"
 #include "exit_code.hpp"
 #include "info.hpp"
+#include "launch.hpp"
 #include "operation.hpp"
 #include "option_values.hpp"
 
+#include <spark_comm/supervise/operation.hpp>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +28,7 @@ struct values {
   bench_options bench;
   job_options check;
   info_options info;
+  launch_options launch;
   std::vector<std::string> help_topic;
 };
 
@@ -40,6 +46,29 @@ void add_job(CLI::App& verb, job_options& job) {
   verb.add_flag("--share-gpu", job.share_gpu, "let several ranks use one GPU");
   add_duration(verb, "--deadline", job.deadline, "limit of the join and of every operation");
   add_duration(verb, "--limit", job.limit, "limit of the whole run");
+}
+
+void add_path(CLI::App& verb, bench_options& options) {
+  constexpr std::array paths = {path_kind::nccl,
+                                path_kind::exchange,
+                                path_kind::one_shot,
+                                path_kind::two_shot,
+                                path_kind::low_latency};
+  const std::string accepted = "auto, nccl, exchange, one_shot, two_shot, low_latency";
+  const auto take = [&options, paths, accepted](const CLI::results_t& given) {
+    const auto at =
+        std::ranges::find_if(paths, [&](path_kind path) { return name_of(path) == given.front(); });
+    if (at == paths.end() && given.front() != "auto") {
+      throw refused("--path", given.front(), accepted);
+    }
+    options.path = at == paths.end() ? std::nullopt : std::optional{*at};
+    return true;
+  };
+  verb.add_option("--path", take, "the way that all_reduce goes: " + accepted)
+      ->type_name("NAME")
+      ->default_str("auto");
+  verb.add_flag_callback(
+      "--graph", [&options] { options.mode = timing_mode::graph; }, "the same as --mode graph");
 }
 
 void add_bench(CLI::App& root, values& into) {
@@ -62,6 +91,7 @@ void add_bench(CLI::App& root, values& into) {
       ->type_name("N")
       ->capture_default_str();
   add_named(verb, "--mode", options.mode, timing_mode_names(), "how time is taken");
+  add_path(verb, options);
   verb.add_option("--link", options.link_gigabits, "speed of the link in Gb/s, to judge by")
       ->type_name("GBITS");
   verb.add_option("--json", options.json_file, "also write the result to this file")
@@ -78,6 +108,19 @@ void add_info(CLI::App& root, values& into) {
   CLI::App& verb = *root.add_subcommand("info", "show what was loaded and what works here");
   add_runtime(verb, into.info.runtime, into.info.nccl_library);
   verb.add_flag("--json", into.info.as_json, "print JSON");
+}
+
+void add_launch(CLI::App& root, values& into) {
+  CLI::App& verb = *root.add_subcommand(
+      "launch", "start a program as ranks of one job: launch -n 2 -- ./program");
+  launch_options& options = into.launch;
+  verb.add_option("-n,--ranks", options.ranks, "processes to start, one rank each")
+      ->type_name("N")
+      ->capture_default_str();
+  verb.add_flag("--share-gpu", options.share_gpu, "let several ranks use one GPU");
+  add_duration(verb, "--limit", options.limit, "limit of the whole run (default: none)");
+  verb.add_option("program", options.program, "the program and its arguments, after --")
+      ->expected(-1);
 }
 
 std::string version_line() {
@@ -127,6 +170,10 @@ request to_request(CLI::App& root, values& parsed) {
     validate(parsed.check);
     return check_request{std::move(parsed.check)};
   }
+  if (root.got_subcommand("launch")) {
+    validate(parsed.launch);
+    return launch_request{std::move(parsed.launch)};
+  }
   if (root.got_subcommand("info")) {
     return info_request{std::move(parsed.info)};
   }
@@ -143,6 +190,7 @@ request parse_command_line(const std::vector<std::string>& arguments) {
   add_bench(root, parsed);
   add_check(root, parsed);
   add_info(root, parsed);
+  add_launch(root, parsed);
   root.add_subcommand("help", "show this, or the options of a verb")
       ->add_option("verb", parsed.help_topic, "the verb")
       ->expected(0, 1);

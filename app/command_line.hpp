@@ -4,6 +4,7 @@
 
 #include "bench_options.hpp"
 #include "info.hpp"
+#include "launch.hpp"
 
 #include <cstdint>
 #include <string>
@@ -30,7 +31,12 @@ struct info_request {
   info_options options;
 };
 
-using request = std::variant<show_text, bench_request, check_request, info_request>;
+struct launch_request {
+  launch_options options;
+};
+
+using request =
+    std::variant<show_text, bench_request, check_request, info_request, launch_request>;
 
 /// What the arguments (without the program's name) ask for.
 /// Throws: failure (usage), one line naming what is accepted.

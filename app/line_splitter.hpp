@@ -15,7 +15,7 @@ class line_splitter {
 
   /// Calls `handle(line)` for every line that `piece` completes.
   template <typename Handle>
-  void feed(std::string_view piece, Handle&& handle) {
+  void feed(std::string_view piece, const Handle& handle) {
     for (const char letter : piece) {
       if (letter == '\n' || pending_.size() >= longest_line) {
         finish(handle);
@@ -28,7 +28,7 @@ class line_splitter {
 
   /// The rest after the end, when there is any, or an empty line in the middle.
   template <typename Handle>
-  void flush(Handle&& handle) {
+  void flush(const Handle& handle) {
     if (!pending_.empty()) {
       finish(handle);
     }
@@ -36,7 +36,7 @@ class line_splitter {
 
  private:
   template <typename Handle>
-  void finish(Handle& handle) {
+  void finish(const Handle& handle) {
     std::string line;
     line.swap(pending_);
     handle(std::string_view{line});

@@ -76,16 +76,14 @@ name_table<runtime_kind> runtime_names() {
     return std::nullopt;
   };
   const auto name = [](runtime_kind kind) {
-    return std::find_if(spellings.begin(),
-                        spellings.end(),
-                        [&](const entry& one) { return one.second == kind; })
-        ->first;
+    return std::ranges::find(spellings, kind, &entry::second)->first;
   };
   return {.parse = parse, .name = name, .accepted = "auto, nvidia, host"};
 }
 
 name_table<timing_mode> timing_mode_names() {
-  static constexpr std::array modes = {timing_mode::synchronized, timing_mode::pipelined};
+  static constexpr std::array modes = {
+      timing_mode::synchronized, timing_mode::pipelined, timing_mode::graph};
   const auto name = [](timing_mode mode) { return name_of(mode); };
   const auto parse = [](std::string_view text) -> std::optional<timing_mode> {
     for (const timing_mode mode : modes) {
@@ -159,7 +157,7 @@ std::string option_names(const CLI::App& verb) {
 }
 
 std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::ranges::replace(text, '\n', ' ');
   return text;
 }
 

@@ -197,8 +197,7 @@ void rank_launcher::kill_after_grace() {
 }
 
 bool rank_launcher::is_over() const noexcept {
-  return std::all_of(
-      ranks_.begin(), ranks_.end(), [](const rank_process& one) { return one.is_over; });
+  return std::ranges::all_of(ranks_, [](const rank_process& one) { return one.is_over; });
 }
 
 duration rank_launcher::next_wake() const noexcept {

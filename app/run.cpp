@@ -9,6 +9,7 @@
 #include "exit_code.hpp"
 #include "info.hpp"
 #include "invocation.hpp"
+#include "launch.hpp"
 #include "rank_job.hpp"
 #include "rank_report.hpp"
 #include "rank_session.hpp"
@@ -63,6 +64,11 @@ struct doer {
   exit_code operator()(const check_request& asked) const { return run_check(asked.options, how()); }
 
   exit_code operator()(const info_request& asked) const { return run_info(asked.options); }
+
+  // The program's own exit code is passed on as it is, known to us or not.
+  exit_code operator()(const launch_request& asked) const {
+    return static_cast<exit_code>(run_launch(asked.options));
+  }
 
   [[nodiscard]] invocation how() const {
     invocation called{.command_line = {"spark-comm"}, .rank_command = {own_program(), rank_verb}};

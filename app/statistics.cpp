@@ -13,7 +13,7 @@ summary summarize(std::vector<double> samples) {
   if (samples.empty()) {
     return {};
   }
-  std::sort(samples.begin(), samples.end());
+  std::ranges::sort(samples);
   const std::size_t count = samples.size();
   const double median =
       count % 2 == 1 ? samples[count / 2] : (samples[count / 2 - 1] + samples[count / 2]) / 2;

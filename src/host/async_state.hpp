@@ -2,9 +2,9 @@
 // What ncclCommGetAsyncError answers: success, in progress, or the first error, which stays.
 #pragma once
 
-#include <atomic>
-
 #include "nccl_abi.hpp"
+
+#include <atomic>
 
 namespace spark_comm::host::nccl {
 
@@ -18,7 +18,8 @@ class async_state {
 
   /// Background work is over. An error that came meanwhile stays.
   void finish(int code) noexcept {
-    // Release (in replace): what the work wrote, output pointers included, is visible to the poller.
+    // Release (in replace): what the work wrote, output pointers included, is visible to the
+    // poller.
     if (!replace(results::in_progress, code) && code != results::success) {
       fail(code);
     }

@@ -2,12 +2,12 @@
 // The steps of a collective on one rank: fill the own slot, see the others' slots, be done.
 #pragma once
 
+#include "communicator.hpp"
+#include "stopping_wait.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-
-#include "communicator.hpp"
-#include "stopping_wait.hpp"
 
 namespace spark_comm::host::nccl {
 
@@ -107,9 +107,7 @@ struct pieces {
   std::size_t bytes;
   std::size_t piece;
 
-  [[nodiscard]] constexpr std::size_t count() const noexcept {
-    return (bytes + piece - 1) / piece;
-  }
+  [[nodiscard]] constexpr std::size_t count() const noexcept { return (bytes + piece - 1) / piece; }
 
   [[nodiscard]] constexpr std::size_t begin(std::size_t i) const noexcept { return i * piece; }
 

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "bootstrap.hpp"
 
-#include <unistd.h>
-
-#include <cstring>
-
 #include "last_error.hpp"
 #include "nccl_abi.hpp"
 #include "polling.hpp"
+#include "segment.hpp"
+#include "segment_layout.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <span>
+#include <unistd.h>
+#include <vector>
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -35,7 +42,7 @@ int claim_seat(segment_header& header, const arrival& self) {
                self.world_size,
                world_size));
   }
-  arrival_line& seat = header.ranks[self.rank];
+  arrival_line& seat = header.ranks[static_cast<std::size_t>(self.rank)];
   if (seat.is_claimed.exchange(1) != 0) {
     return close_bootstrap(
         header,
@@ -52,7 +59,7 @@ int claim_seat(segment_header& header, const arrival& self) {
 }
 
 int compare_versions(const segment_header& header, int world_size) {
-  for (int rank = 0; rank < world_size; ++rank) {
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(world_size); ++rank) {
     if (header.ranks[rank].version != version_code) {
       return refuse(results::invalid_usage,
                     "Mismatched NCCL version detected : rank {} version {}, mine {}",
@@ -132,7 +139,7 @@ int rank_exchange::run(std::span<const std::byte> mine,
   if (!poll_until([&] { return everybody(&exchange_lines::taken, rounds_); }, is_stopped)) {
     return refuse_aborted();
   }
-  std::memcpy(own.payload, mine.data(), mine.size());
+  std::memcpy(own.payload.data(), mine.data(), mine.size());
   // Release: the payload is there when the counter says so.
   own.offered.value.store(++rounds_, std::memory_order_release);
   if (!poll_until([&] { return everybody(&exchange_lines::offered, rounds_); }, is_stopped)) {
@@ -140,7 +147,7 @@ int rank_exchange::run(std::span<const std::byte> mine,
   }
   all.resize(layout_.ranks * mine.size());
   for (std::size_t rank = 0; rank < layout_.ranks; ++rank) {
-    std::memcpy(all.data() + rank * mine.size(), lines(rank).payload, mine.size());
+    std::memcpy(all.data() + rank * mine.size(), lines(rank).payload.data(), mine.size());
   }
   // Release: the copies above are made before a peer sees that it may overwrite.
   own.taken.value.store(rounds_, std::memory_order_release);

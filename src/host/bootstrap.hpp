@@ -2,14 +2,14 @@
 // How ranks meet in a segment, and exchange small messages there afterwards.
 #pragma once
 
+#include "segment.hpp"
+#include "segment_layout.hpp"
+
 #include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <span>
 #include <vector>
-
-#include "segment.hpp"
-#include "segment_layout.hpp"
 
 namespace spark_comm::host::nccl {
 
@@ -24,8 +24,8 @@ struct arrival {
 ///
 /// On return the whole segment is mapped and this rank's staging is in memory.
 /// Returns invalid_usage when the world size differs from the first arriver's or the rank is taken:
-/// the bootstrap is then closed, and, as with NCCL, the other ranks are not told and wait until they
-/// are aborted. internal_error when `is_aborted` was set meanwhile.
+/// the bootstrap is then closed, and, as with NCCL, the other ranks are not told and wait until
+/// they are aborted. internal_error when `is_aborted` was set meanwhile.
 [[nodiscard]] int join_segment(segment& shared,
                                std::uint64_t token,
                                const arrival& self,

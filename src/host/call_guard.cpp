@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "call_guard.hpp"
 
+#include "last_error.hpp"
+#include "nccl_abi.hpp"
+
 namespace spark_comm::host::nccl {
 
 int check_ready(const call_guard& call) {

@@ -3,12 +3,12 @@
 // can be delayed, failed or stopped on command without touching each of them.
 #pragma once
 
-#include <exception>
-#include <new>
-
 #include "communicator.hpp"
 #include "last_error.hpp"
 #include "nccl_abi.hpp"
+
+#include <exception>
+#include <new>
 
 namespace spark_comm::host::nccl {
 
@@ -18,12 +18,12 @@ struct call_guard {
   communicator_ptr comm;
 };
 
-/// Runs the body of an exported call: `return guarded_call("ncclX", handle, [&](call_guard& call) {...});`
-/// Nothing is thrown through the C interface.
+/// Runs the body of an exported call: `return guarded_call("ncclX", handle, [&](call_guard& call)
+/// {...});` Nothing is thrown through the C interface.
 template <typename Body>
 [[nodiscard]] int guarded_call(const char* name, const ncclComm* handle, Body body) noexcept {
   try {
-    call_guard call{name, handle == nullptr ? nullptr : find_communicator(handle)};
+    call_guard call{.name = name, .comm = handle == nullptr ? nullptr : find_communicator(handle)};
     return body(call);
   } catch (const std::bad_alloc&) {
     remember_error("out of memory");
@@ -36,8 +36,8 @@ template <typename Body>
 
 /// Whether the call's communicator may take a new operation.
 ///
-/// Returns invalid_argument for no communicator, and for one whose last operation is in progress; the
-/// asynchronous error where there is one; invalid_usage after revoke.
+/// Returns invalid_argument for no communicator, and for one whose last operation is in progress;
+/// the asynchronous error where there is one; invalid_usage after revoke.
 [[nodiscard]] int check_ready(const call_guard& call);
 
 /// Stores a failure in a non-blocking communicator, as NCCL does, and returns it.

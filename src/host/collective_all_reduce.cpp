@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // All-reduce. Short: everybody reads everybody and reduces all of it. Long: in pieces, each rank
 // reduces its part of a piece and shows the result; three pieces are in flight.
-#include <algorithm>
-#include <array>
-
 #include "board.hpp"
 #include "collectives.hpp"
+#include "communicator.hpp"
+#include "reduce.hpp"
+#include "segment_layout.hpp"
+#include "task.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -29,11 +35,8 @@ share share_of(int rank, int ranks, std::size_t piece) noexcept {
 }
 
 // Reduces `[begin, begin + bytes)` of the slots of `step`, all ranks in order, into `out`.
-void reduce_slots(const board& b,
-                  const reduction& how,
-                  std::uint64_t step,
-                  share part,
-                  std::byte* out) noexcept {
+void reduce_slots(
+    const board& b, const reduction& how, std::uint64_t step, share part, std::byte* out) noexcept {
   input_list inputs;
   const auto world = static_cast<std::size_t>(b.ranks());
   for (std::size_t rank = 0; rank < world; ++rank) {
@@ -89,7 +92,8 @@ task all_reduce_long(communicator& comm, const operation& op) {
         const share theirs = share_of(rank, b.ranks(), cut.length(t - 2));
         if (rank != b.rank()) {
           copy_bytes(op.out + cut.begin(t - 2) + theirs.begin,
-                     b.slot(rank, step - 1) + theirs.begin, theirs.bytes);
+                     b.slot(rank, step - 1) + theirs.begin,
+                     theirs.bytes);
         }
       }
     }

@@ -2,6 +2,11 @@
 // Broadcast: the root shows its piece, everybody copies it.
 #include "board.hpp"
 #include "collectives.hpp"
+#include "communicator.hpp"
+#include "segment_layout.hpp"
+#include "task.hpp"
+
+#include <cstddef>
 
 namespace spark_comm::host::nccl {
 

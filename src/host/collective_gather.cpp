@@ -2,6 +2,12 @@
 // All-gather and gather: everybody shows its piece; all, or the root alone, copy everybody's.
 #include "board.hpp"
 #include "collectives.hpp"
+#include "communicator.hpp"
+#include "segment_layout.hpp"
+#include "task.hpp"
+
+#include <cstddef>
+#include <cstdint>
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -35,6 +41,8 @@ task all_gather(communicator& comm, const operation& op) {
   return gather_to(comm, op, readers::all);
 }
 
-task gather(communicator& comm, const operation& op) { return gather_to(comm, op, readers::root); }
+task gather(communicator& comm, const operation& op) {
+  return gather_to(comm, op, readers::root);
+}
 
 }  // namespace spark_comm::host::nccl

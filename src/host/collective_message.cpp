@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Send and receive: a ring of slots for each ordered pair of ranks. An empty message is a real one: it
-// takes a step of its own.
-#include <algorithm>
-
+// Send and receive: a ring of slots for each ordered pair of ranks. An empty message is a real one:
+// it takes a step of its own.
 #include "board.hpp"
 #include "collectives.hpp"
+#include "communicator.hpp"
+#include "segment_layout.hpp"
+#include "stopping_wait.hpp"
+#include "task.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 
 namespace spark_comm::host::nccl {
 

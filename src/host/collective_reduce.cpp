@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // Reduce: everybody shows its piece, the root reduces them in rank order.
-#include <array>
-
 #include "board.hpp"
 #include "collectives.hpp"
+#include "communicator.hpp"
+#include "reduce.hpp"
+#include "segment_layout.hpp"
+#include "task.hpp"
+
+#include <array>
+#include <cstddef>
 
 namespace spark_comm::host::nccl {
 
@@ -24,8 +29,11 @@ task reduce(communicator& comm, const operation& op) {
       for (int rank = 0; rank < b.ranks(); ++rank) {
         inputs[static_cast<std::size_t>(rank)] = b.slot(rank);
       }
-      reduce_elements(op.how, inputs.data(), static_cast<std::size_t>(b.ranks()),
-                      op.out + cut.begin(i), cut.length(i) / op.element());
+      reduce_elements(op.how,
+                      inputs.data(),
+                      static_cast<std::size_t>(b.ranks()),
+                      op.out + cut.begin(i),
+                      cut.length(i) / op.element());
     }
     b.finish();
   }

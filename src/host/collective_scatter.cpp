@@ -2,6 +2,10 @@
 // Scatter and all-to-all: a slot holds one part for each rank, and each takes its own.
 #include "board.hpp"
 #include "collectives.hpp"
+#include "communicator.hpp"
+#include "task.hpp"
+
+#include <cstddef>
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -10,7 +14,8 @@ namespace {
 void fill_parts(const board& b, const operation& op, const pieces& cut, std::size_t i) noexcept {
   for (int rank = 0; rank < b.ranks(); ++rank) {
     const auto block = static_cast<std::size_t>(rank);
-    copy_bytes(b.slot(b.rank()) + block * cut.piece, op.in + block * op.bytes() + cut.begin(i),
+    copy_bytes(b.slot(b.rank()) + block * cut.piece,
+               op.in + block * op.bytes() + cut.begin(i),
                cut.length(i));
   }
 }

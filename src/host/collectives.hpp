@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // The operations as tasks: straight-line code that waits without holding a thread.
 //
-// All go through the board: a ring of slots a rank, filled by its owner and read by whoever needs it,
-// in steps that all ranks count alike. A rank reads and writes only as far as its own arguments
+// All go through the board: a ring of slots a rank, filled by its owner and read by whoever needs
+// it, in steps that all ranks count alike. A rank reads and writes only as far as its own arguments
 // reach, so ranks that disagree on a count wait or get wrong data, and never touch other memory.
 #pragma once
-
-#include <cstddef>
-#include <cstdint>
 
 #include "communicator.hpp"
 #include "reduce.hpp"
 #include "task.hpp"
+
+#include <cstddef>
+#include <cstdint>
 
 namespace spark_comm::host::nccl {
 

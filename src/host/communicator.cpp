@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "communicator.hpp"
 
+#include "bootstrap.hpp"
+#include "config.hpp"
+#include "nccl_abi.hpp"
+#include "polling.hpp"
+#include "segment.hpp"
+#include "segment_layout.hpp"
+#include "unique_ids.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
 #include <shared_mutex>
+#include <span>
+#include <thread>
 #include <unordered_map>
 #include <utility>
-
-#include "polling.hpp"
-#include "unique_ids.hpp"
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -46,7 +58,9 @@ communicator::communicator(arrival self,
       layout_{static_cast<std::size_t>(self.world_size)},
       has_channel_(static_cast<std::size_t>(self.world_size)) {}
 
-communicator::~communicator() { release_unique_id(token_); }
+communicator::~communicator() {
+  release_unique_id(token_);
+}
 
 int communicator::join(const segment_address& address) {
   segment opened;
@@ -76,21 +90,23 @@ int communicator::reserve_channel(int peer) {
     return results::success;
   }
   const auto from = static_cast<std::size_t>(self_.rank);
-  const int code = shared_.reserve(layout_.channel_data_at(from, to),
-                                   channel_slot_count * channel_slot_bytes);
+  const int code =
+      shared_.reserve(layout_.channel_data_at(from, to), channel_slot_count * channel_slot_bytes);
   has_channel_[to] = code == results::success;
   return code;
 }
 
 void communicator::drain() noexcept {
-  static_cast<void>(
-      poll_until([this] { return gate.is_idle() && running == 0 && captured == 0; },
-                 [this] { return is_aborted(); }));
+  static_cast<void>(poll_until([this] { return gate.is_idle() && running == 0 && captured == 0; },
+                               [this] { return is_aborted(); }));
 }
 
 void communicator::wait_for_running() noexcept {
-  static_cast<void>(
-      poll_until([this] { return running == 0 && captured == 0; }, [] { return false; }));
+  static_cast<void>(poll_until([this] { return running == 0; }, [] { return false; }));
+}
+
+void communicator::wait_for_graphs() noexcept {
+  static_cast<void>(poll_until([this] { return captured == 0; }, [] { return false; }));
 }
 
 void communicator::set_background(std::shared_ptr<background_job> job) {
@@ -162,6 +178,8 @@ bool retire(const ncclComm* handle) noexcept {
   return true;
 }
 
-void set_async_error(communicator& comm, int code) noexcept { comm.state.fail(code); }
+void set_async_error(communicator& comm, int code) noexcept {
+  comm.state.fail(code);
+}
 
 }  // namespace spark_comm::host::nccl

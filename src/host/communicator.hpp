@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// A communicator of the host runtime: one rank's seat in a segment, and what NCCL's rules need to know.
+// A communicator of the host runtime: one rank's seat in a segment, and what NCCL's rules need to
+// know.
 #pragma once
-
-#include <atomic>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <thread>
-#include <vector>
 
 #include "async_state.hpp"
 #include "bootstrap.hpp"
@@ -22,16 +13,28 @@
 #include "segment.hpp"
 #include "segment_layout.hpp"
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
 namespace spark_comm::host::nccl {
 
 /// Work that a helper thread does for communicators; joined once, by whoever comes first.
 class background_job {
  public:
   explicit background_job(std::function<void()> work) : thread_(std::move(work)) {}
+
   background_job(const background_job&) = delete;
   background_job& operator=(const background_job&) = delete;
   background_job(background_job&&) = delete;
   background_job& operator=(background_job&&) = delete;
+
   ~background_job() { join(); }
 
   void join() noexcept;
@@ -41,8 +44,8 @@ class background_job {
   std::thread thread_;
 };
 
-/// Threads: the members say; calls on one communicator come from one thread at a time, abort and the
-/// state from any.
+/// Threads: the members say; calls on one communicator come from one thread at a time, abort and
+/// the state from any.
 class communicator {
  public:
   communicator(arrival self, settings options, std::shared_ptr<std::atomic<bool>> abort_flag);
@@ -106,9 +109,12 @@ class communicator {
   /// Waits until every launch is over and no graph holds one, or until it is aborted.
   void drain() noexcept;
 
-  /// Waits until no launch runs, and no graph holds one. Launches that have not begun end later,
-  /// without touching anybody's memory.
+  /// Waits until no launch runs. Launches that have not begun end later, without touching anybody's
+  /// memory.
   void wait_for_running() noexcept;
+
+  /// Waits until no graph holds a launch.
+  void wait_for_graphs() noexcept;
 
   /// Starts a helper's work, or joins the last one.
   void set_background(std::shared_ptr<background_job> job);
@@ -116,12 +122,12 @@ class communicator {
 
   // --- Parts with their own rules.
 
-  async_state state;                ///< What the program polls.
-  launch_gate gate;                 ///< Order of launches.
+  async_state state;  ///< What the program polls.
+  launch_gate gate;   ///< Order of launches.
   registration_table registrations;
   registration_table windows;
-  std::atomic<int> running{0};      ///< Launches between their start and their end.
-  std::atomic<int> captured{0};     ///< Launches that graphs hold.
+  std::atomic<int> running{0};   ///< Launches between their start and their end.
+  std::atomic<int> captured{0};  ///< Launches that graphs hold.
 
   // --- Shared memory, as the running launch sees it.
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "config.hpp"
 
+#include "last_error.hpp"
+#include "nccl_abi.hpp"
+
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
-
-#include "last_error.hpp"
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -59,10 +61,11 @@ int check_fields(config& read) {
   }
   if (read.min_ctas != undefined_int && read.max_ctas != undefined_int &&
       read.min_ctas > read.max_ctas) {
-    return refuse(results::invalid_argument,
-                  "Invalid config min/max channels attribute value {}/{}: the least is above the most",
-                  read.min_ctas,
-                  read.max_ctas);
+    return refuse(
+        results::invalid_argument,
+        "Invalid config min/max channels attribute value {}/{}: the least is above the most",
+        read.min_ctas,
+        read.max_ctas);
   }
   return results::success;
 }

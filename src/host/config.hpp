@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Reads a caller's ncclConfig_t as NCCL 2.28.9 does: cut to the smaller size, gated by version, checked.
+// Reads a caller's ncclConfig_t as NCCL 2.28.9 does: cut to the smaller size, gated by version,
+// checked.
 #pragma once
+
+#include "nccl_abi.hpp"
 
 #include <optional>
 #include <string>
-
-#include "nccl_abi.hpp"
 
 namespace spark_comm::host::nccl {
 

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "group.hpp"
 
+#include "communicator.hpp"
+#include "last_error.hpp"
+#include "launch.hpp"
+#include "nccl_abi.hpp"
+#include "stream.hpp"
+
 #include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <functional>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
-
-#include "last_error.hpp"
+#include <vector>
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -50,6 +59,17 @@ int check_mode(const group_content& content, bool is_blocking_call) {
   return results::success;
 }
 
+// Helper threads have nobody to throw to.
+template <typename Work>
+int run_guarded(Work&& work) noexcept {
+  try {
+    return std::forward<Work>(work)();
+  } catch (const std::exception& failure) {
+    remember_error(failure.what());
+    return results::internal_error;
+  }
+}
+
 // The jobs of a group wait for each other (a thread may be all ranks of a world), so each has a
 // thread; the last one takes the caller's.
 int run_jobs(std::vector<group_job>& jobs) {
@@ -59,15 +79,15 @@ int run_jobs(std::vector<group_job>& jobs) {
   std::vector<int> codes(jobs.size(), results::success);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i + 1 < jobs.size(); ++i) {
-    threads.emplace_back([&, i] { codes[i] = jobs[i].work(); });
+    threads.emplace_back([&, i] { codes[i] = run_guarded(jobs[i].work); });
   }
-  codes.back() = jobs.back().work();
+  codes.back() = run_guarded(jobs.back().work);
   for (std::thread& each : threads) {
     each.join();
   }
   const auto failed = std::ranges::find_if(codes, [](int code) { return code != 0; });
   const int code = failed == codes.end() ? results::success : *failed;
-  for (group_job& job : jobs) {
+  for (const group_job& job : jobs) {
     job.conclude(code);
   }
   return code;
@@ -103,12 +123,20 @@ int do_in_background(group_content content) {
     comm->join_background();
     comm->state.begin();
   }
-  auto job = std::make_shared<background_job>([all, content = std::move(content)]() mutable {
-    const int code = do_group(content);
+  const auto finish = [all](int code) {
     for (const communicator_ptr& comm : all) {
       comm->state.finish(code);
     }
-  });
+    return code;
+  };
+  std::shared_ptr<background_job> job;
+  try {
+    job = std::make_shared<background_job>([finish, content = std::move(content)]() mutable {
+      finish(run_guarded([&] { return do_group(content); }));
+    });
+  } catch (const std::system_error& failure) {
+    return finish(refuse(results::system_error, "no thread for the launch: {}", failure.what()));
+  }
   for (const communicator_ptr& comm : all) {
     comm->set_background(job);
   }
@@ -117,7 +145,7 @@ int do_in_background(group_content content) {
 
 // Nothing of a failed group is launched; non-blocking communicators keep its error.
 int drop_group(group_content& content) {
-  for (group_job& job : content.jobs) {
+  for (const group_job& job : content.jobs) {
     job.conclude(content.error);
   }
   for (const communicator_ptr& comm : participants(content)) {
@@ -139,9 +167,13 @@ int check_members(const group_content& content) {
 
 }  // namespace
 
-void open_group() noexcept { ++this_group().depth; }
+void open_group() noexcept {
+  ++this_group().depth;
+}
 
-void leak_group_depth() noexcept { ++this_group().depth; }
+void leak_group_depth() noexcept {
+  ++this_group().depth;
+}
 
 void fail_group(int code) noexcept {
   group_content& content = this_group().content;
@@ -196,8 +228,7 @@ int simulate_group_end() {
 
 int add_operation(const communicator_ptr& comm, issued_operation issued) {
   group_content& content = this_group().content;
-  if (const int code = check_mode(content, comm->options().is_blocking);
-      code != results::success) {
+  if (const int code = check_mode(content, comm->options().is_blocking); code != results::success) {
     return code;
   }
   for (const group_member& member : content.members) {
@@ -208,8 +239,9 @@ int add_operation(const communicator_ptr& comm, issued_operation issued) {
     }
   }
   const auto known = std::ranges::find(content.members, comm, &group_member::comm);
-  group_member& member =
-      known == content.members.end() ? content.members.emplace_back(group_member{comm, {}}) : *known;
+  group_member& member = known == content.members.end()
+                             ? content.members.emplace_back(group_member{comm, {}})
+                             : *known;
   member.operations.push_back(std::move(issued));
   return results::success;
 }

@@ -3,11 +3,11 @@
 // A single call is a group of its own.
 #pragma once
 
-#include <functional>
-#include <vector>
-
 #include "communicator.hpp"
 #include "launch.hpp"
+
+#include <functional>
+#include <vector>
 
 namespace spark_comm::host::nccl {
 
@@ -25,8 +25,8 @@ struct group_job {
 /// ncclGroupStart.
 void open_group() noexcept;
 
-/// ncclGroupEnd. The outermost end does the work, or drops all of it when a call of the group failed.
-/// Returns the first error, or in_progress when the group's communicators are non-blocking.
+/// ncclGroupEnd. The outermost end does the work, or drops all of it when a call of the group
+/// failed. Returns the first error, or in_progress when the group's communicators are non-blocking.
 [[nodiscard]] int close_group();
 
 /// Leaves the thread's group open, as NCCL does when some calls fail.

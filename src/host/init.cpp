@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "init.hpp"
 
-#include <memory>
-#include <utility>
-
+#include "bootstrap.hpp"
+#include "communicator.hpp"
+#include "config.hpp"
 #include "group.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
+#include "segment_layout.hpp"
 #include "unique_ids.hpp"
+
+#include <atomic>
+#include <memory>
+#include <utility>
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -30,11 +36,8 @@ int check_init(ncclComm** out, const arrival& self) {
 
 }  // namespace
 
-int add_init(ncclComm** out,
-             const unique_id& id,
-             arrival self,
-             const config* options,
-             init_mode mode) {
+int add_init(
+    ncclComm** out, const unique_id& id, arrival self, const config* options, init_mode mode) {
   if (const int code = check_init(out, self); code != results::success) {
     return code;
   }
@@ -48,15 +51,16 @@ int add_init(ncclComm** out,
       self, std::move(chosen), std::make_shared<std::atomic<bool>>(false));
   comm->state.begin();
   // The handle is there before the init is over, so that another thread can abort a waiting one.
-  *out = publish(comm);
+  ncclComm* const handle = publish(comm);
+  *out = handle;
   return add_job({
       .owner = comm,
       .is_blocking = is_blocking,
       .work = [comm, address = address_of(id)] { return comm->join(address); },
       .conclude =
-          [comm, out, is_blocking](int code) {
+          [comm, handle, out, is_blocking](int code) {
             if (code != results::success && is_blocking) {
-              retire(*out);
+              retire(handle);
               *out = nullptr;
             }
             comm->state.finish(code);

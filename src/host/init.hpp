@@ -2,10 +2,10 @@
 // How communicators come to be: from a unique id, or out of another communicator.
 #pragma once
 
-#include <vector>
-
 #include "call_guard.hpp"
 #include "nccl_abi.hpp"
+
+#include <vector>
 
 namespace spark_comm::host::nccl {
 
@@ -16,11 +16,8 @@ enum class init_mode : std::uint8_t {
 };
 
 /// Checks, publishes the handle, and adds the init to the open group.
-[[nodiscard]] int add_init(ncclComm** out,
-                           const unique_id& id,
-                           arrival self,
-                           const config* options,
-                           init_mode mode);
+[[nodiscard]] int add_init(
+    ncclComm** out, const unique_id& id, arrival self, const config* options, init_mode mode);
 
 /// Adds a split of the call's communicator to the open group.
 [[nodiscard]] int add_split(

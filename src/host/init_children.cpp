@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // Communicators made out of another: split (all ranks of the parent take part) and shrink (the
 // survivors alone).
-#include <algorithm>
-#include <cstring>
-#include <memory>
-#include <tuple>
-#include <utility>
-
 #include "group.hpp"
 #include "init.hpp"
 #include "last_error.hpp"
 #include "polling.hpp"
 #include "unique_ids.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <tuple>
+#include <utility>
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -55,9 +55,8 @@ int join_child(const child_plan& plan,
                const segment_address& address,
                communicator_ptr& child) {
   if (address.magic == 0) {
-    return refuse(results::remote_error,
-                  "rank {} could not make the child's shared memory",
-                  plan.leader());
+    return refuse(
+        results::remote_error, "rank {} could not make the child's shared memory", plan.leader());
   }
   const auto self = std::ranges::find(plan.members, plan.parent->rank());
   const arrival seat{.rank = static_cast<int>(self - plan.members.begin()),
@@ -144,7 +143,7 @@ int do_shrink(const child_plan& plan, std::uint64_t key, communicator_ptr& child
   segment_address address;
   if (plan.leads()) {
     const int code = make_segment(shared, address);
-    std::memcpy(line.payload, &address, sizeof address);
+    std::memcpy(line.payload.data(), &address, sizeof address);
     // Release: the payload before its key.
     line.key.store(key, std::memory_order_release);
     if (code != results::success) {
@@ -158,7 +157,7 @@ int do_shrink(const child_plan& plan, std::uint64_t key, communicator_ptr& child
     if (!is_there) {
       return refuse(results::internal_error, "aborted while waiting for rank {}", plan.leader());
     }
-    std::memcpy(&address, line.payload, sizeof address);
+    std::memcpy(&address, line.payload.data(), sizeof address);
   }
   return join_child(plan, std::move(shared), address, child);
 }
@@ -193,8 +192,7 @@ int check_child(const call_guard& call, ncclComm** out) {
 
 }  // namespace
 
-int add_split(
-    const call_guard& call, int color, int key, ncclComm** out, const config* options) {
+int add_split(const call_guard& call, int color, int key, ncclComm** out, const config* options) {
   if (const int code = check_child(call, out); code != results::success) {
     return code;
   }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "last_error.hpp"
 
+#include "nccl_abi.hpp"
+
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <fmt/core.h>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <system_error>
-
-#include "nccl_abi.hpp"
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -35,7 +39,7 @@ void remember_error(std::string_view text) noexcept {
 
 const char* last_error() noexcept {
   // A copy for the thread: NCCL hands out the shared buffer, which another thread may be writing.
-  thread_local std::array<char, capacity_bytes> copy{};
+  static thread_local std::array<char, capacity_bytes> copy{};
   error_text& kept = process_text();
   const std::scoped_lock lock{kept.mutex};
   copy = kept.text;
@@ -44,17 +48,26 @@ const char* last_error() noexcept {
 
 const char* text_of_result(int code) noexcept {
   switch (code) {
-    case results::success:              return "no error";
-    case results::unhandled_cuda_error: return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
-    case results::system_error:         return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    case results::success:
+      return "no error";
+    case results::unhandled_cuda_error:
+      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case results::system_error:
+      return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
     case results::internal_error:
       return "internal error - please report this issue to the NCCL developers";
-    case results::invalid_argument: return "invalid argument (run with NCCL_DEBUG=WARN for details)";
-    case results::invalid_usage:    return "invalid usage (run with NCCL_DEBUG=WARN for details)";
-    case results::remote_error:     return "remote process exited or there was a network error";
-    case results::in_progress:      return "NCCL operation in progress";
-    case results::timeout:          return "timeout";
-    default:                        return "unknown result code";
+    case results::invalid_argument:
+      return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+    case results::invalid_usage:
+      return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case results::remote_error:
+      return "remote process exited or there was a network error";
+    case results::in_progress:
+      return "NCCL operation in progress";
+    case results::timeout:
+      return "timeout";
+    default:
+      return "unknown result code";
   }
 }
 

@@ -2,11 +2,10 @@
 // The text behind ncclGetLastError: one for the whole process, the last warning of any thread.
 #pragma once
 
+#include <fmt/format.h>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace spark_comm::host::nccl {
 

@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "launch.hpp"
 
-#include <algorithm>
-#include <map>
-#include <utility>
-
+#include "collectives.hpp"
+#include "communicator.hpp"
 #include "last_error.hpp"
+#include "launch_gate.hpp"
+#include "nccl_abi.hpp"
 #include "stopping_wait.hpp"
+#include "stream.hpp"
+#include "task.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -43,8 +54,8 @@ struct launch_plan {
   }
 };
 
-// Counts a run for those who wait for its end. Sequentially consistent against the abort flag: either
-// the run sees the flag, or who raised it sees the run.
+// Counts a run for those who wait for its end. Sequentially consistent against the abort flag:
+// either the run sees the flag, or who raised it sees the run.
 class run_scope {
  public:
   explicit run_scope(communicator& comm) noexcept : comm_(comm) { ++comm_.running; }
@@ -57,17 +68,20 @@ class run_scope {
   ~run_scope() {
     if (has_entered_) {
       comm_.gate.leave();
+      comm_.gate.give_up(ticket_);
     }
     --comm_.running;
   }
 
   [[nodiscard]] bool try_enter(launch_gate::ticket ticket) {
     has_entered_ = comm_.gate.try_enter(ticket);
+    ticket_ = ticket;
     return has_entered_;
   }
 
  private:
   communicator& comm_;
+  launch_gate::ticket ticket_ = launch_gate::no_ticket;
   bool has_entered_ = false;
 };
 
@@ -100,7 +114,8 @@ task_set make_tasks(const launch_plan& plan) {
   using key = std::pair<operation_kind, int>;
   std::map<key, std::vector<const operation*>> chains;
   for (const operation& op : plan.operations) {
-    const key chain = is_message(op.kind) ? key{op.kind, op.peer} : key{operation_kind::all_reduce, 0};
+    const key chain =
+        is_message(op.kind) ? key{op.kind, op.peer} : key{operation_kind::all_reduce, 0};
     chains[chain].push_back(&op);
   }
   task_set tasks;
@@ -119,7 +134,8 @@ task run_launch(std::shared_ptr<launch_plan> plan) {
     const std::uint64_t all_there = meeting.others * ++meeting.begun_runs;
     const bool goes_on = co_await unless_stopped(
         // Acquire: what the other streams did before is visible to the operations.
-        comm, [&] { return meeting.arrivals.load(std::memory_order_acquire) >= all_there; });
+        comm,
+        [&] { return meeting.arrivals.load(std::memory_order_acquire) >= all_there; });
     if (!goes_on) {
       co_return;
     }
@@ -171,16 +187,26 @@ int reserve_channels(communicator& comm, const std::vector<issued_operation>& op
 
 task make_task(communicator& comm, const operation& op) {
   switch (op.kind) {
-    case operation_kind::all_reduce:     return all_reduce(comm, op);
-    case operation_kind::reduce:         return reduce(comm, op);
-    case operation_kind::broadcast:      return broadcast(comm, op);
-    case operation_kind::all_gather:     return all_gather(comm, op);
-    case operation_kind::reduce_scatter: return reduce_scatter(comm, op);
-    case operation_kind::all_to_all:     return all_to_all(comm, op);
-    case operation_kind::gather:         return gather(comm, op);
-    case operation_kind::scatter:        return scatter(comm, op);
-    case operation_kind::send:           return send(comm, op);
-    case operation_kind::recv:           return recv(comm, op);
+    case operation_kind::all_reduce:
+      return all_reduce(comm, op);
+    case operation_kind::reduce:
+      return reduce(comm, op);
+    case operation_kind::broadcast:
+      return broadcast(comm, op);
+    case operation_kind::all_gather:
+      return all_gather(comm, op);
+    case operation_kind::reduce_scatter:
+      return reduce_scatter(comm, op);
+    case operation_kind::all_to_all:
+      return all_to_all(comm, op);
+    case operation_kind::gather:
+      return gather(comm, op);
+    case operation_kind::scatter:
+      return scatter(comm, op);
+    case operation_kind::send:
+      return send(comm, op);
+    case operation_kind::recv:
+      return recv(comm, op);
   }
   return {};
 }

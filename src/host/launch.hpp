@@ -2,14 +2,14 @@
 // Puts the operations of one communicator, gathered by a call or a group, onto its streams.
 #pragma once
 
+#include "collectives.hpp"
+#include "communicator.hpp"
+#include "stream.hpp"
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
-
-#include "collectives.hpp"
-#include "communicator.hpp"
-#include "stream.hpp"
 
 namespace spark_comm::host::nccl {
 

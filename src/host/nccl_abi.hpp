@@ -3,12 +3,13 @@
 // Source: nccl.h, NCCL 2.28.9.
 #pragma once
 
+#include <spark_comm/core/export.hpp>
+
 #include <climits>
 #include <cstddef>
 
-#include <spark_comm/core/export.hpp>
-
-// The vendor's opaque types, by their own names. What a handle stands for is the runtime's business.
+// The vendor's opaque types, by their own names. What a handle stands for is the runtime's
+// business.
 struct ncclComm;
 struct ncclWindow_vidmem;
 struct CUstream_st;
@@ -37,7 +38,7 @@ inline constexpr int built_in_op_count = 5;
 
 /// ncclUniqueId.
 struct unique_id {
-  char internal[128];
+  char internal[128];  // NOLINT(modernize-avoid-c-arrays): the vendor's layout
 };
 
 inline constexpr int undefined_int = INT_MIN;

@@ -3,11 +3,11 @@
 // Enumerations travel as the integers that they are.
 #pragma once
 
-#include <cstddef>
+#include "nccl_abi.hpp"
 
 #include <spark_comm/core/export.hpp>
 
-#include "nccl_abi.hpp"
+#include <cstddef>
 
 namespace spark_comm::host::nccl {
 
@@ -82,12 +82,8 @@ SPARK_COMM_API int ncclBroadcast(const void* in,
                                  CUstream_st* stream);
 SPARK_COMM_API int ncclBcast(
     void* buffer, std::size_t count, int dtype, int root, ncclComm* comm, CUstream_st* stream);
-SPARK_COMM_API int ncclAllGather(const void* in,
-                                 void* out,
-                                 std::size_t count,
-                                 int dtype,
-                                 ncclComm* comm,
-                                 CUstream_st* stream);
+SPARK_COMM_API int ncclAllGather(
+    const void* in, void* out, std::size_t count, int dtype, ncclComm* comm, CUstream_st* stream);
 SPARK_COMM_API int ncclReduceScatter(const void* in,
                                      void* out,
                                      std::size_t count,
@@ -95,12 +91,8 @@ SPARK_COMM_API int ncclReduceScatter(const void* in,
                                      int op,
                                      ncclComm* comm,
                                      CUstream_st* stream);
-SPARK_COMM_API int ncclAlltoAll(const void* in,
-                                void* out,
-                                std::size_t count,
-                                int dtype,
-                                ncclComm* comm,
-                                CUstream_st* stream);
+SPARK_COMM_API int ncclAlltoAll(
+    const void* in, void* out, std::size_t count, int dtype, ncclComm* comm, CUstream_st* stream);
 SPARK_COMM_API int ncclGather(const void* in,
                               void* out,
                               std::size_t count,
@@ -115,12 +107,8 @@ SPARK_COMM_API int ncclScatter(const void* in,
                                int root,
                                ncclComm* comm,
                                CUstream_st* stream);
-SPARK_COMM_API int ncclSend(const void* in,
-                            std::size_t count,
-                            int dtype,
-                            int peer,
-                            ncclComm* comm,
-                            CUstream_st* stream);
+SPARK_COMM_API int ncclSend(
+    const void* in, std::size_t count, int dtype, int peer, ncclComm* comm, CUstream_st* stream);
 SPARK_COMM_API int ncclRecv(
     void* out, std::size_t count, int dtype, int peer, ncclComm* comm, CUstream_st* stream);
 

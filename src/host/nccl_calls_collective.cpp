@@ -4,7 +4,15 @@
 #include "collectives.hpp"
 #include "group.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
+#include "reduce.hpp"
+#include "spark_comm/core/data_type.hpp"
+#include "spark_comm/core/reduce_op.hpp"
+#include "stream.hpp"
+
+#include <cstddef>
+#include <utility>
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -97,7 +105,8 @@ int ncclAllReduce(const void* in,
                   int op,
                   ncclComm* comm,
                   CUstream_st* stream) {
-  return submit_request("ncclAllReduce", comm,
+  return submit_request("ncclAllReduce",
+                        comm,
                         {.kind = operation_kind::all_reduce,
                          .in = in,
                          .out = out,
@@ -115,7 +124,8 @@ int ncclReduce(const void* in,
                int root,
                ncclComm* comm,
                CUstream_st* stream) {
-  return submit_request("ncclReduce", comm,
+  return submit_request("ncclReduce",
+                        comm,
                         {.kind = operation_kind::reduce,
                          .in = in,
                          .out = out,
@@ -133,7 +143,8 @@ int ncclBroadcast(const void* in,
                   int root,
                   ncclComm* comm,
                   CUstream_st* stream) {
-  return submit_request("ncclBroadcast", comm,
+  return submit_request("ncclBroadcast",
+                        comm,
                         {.kind = operation_kind::broadcast,
                          .in = in,
                          .out = out,
@@ -145,7 +156,8 @@ int ncclBroadcast(const void* in,
 
 int ncclBcast(
     void* buffer, std::size_t count, int dtype, int root, ncclComm* comm, CUstream_st* stream) {
-  return submit_request("ncclBcast", comm,
+  return submit_request("ncclBcast",
+                        comm,
                         {.kind = operation_kind::broadcast,
                          .in = buffer,
                          .out = buffer,
@@ -155,13 +167,10 @@ int ncclBcast(
                          .stream = stream});
 }
 
-int ncclAllGather(const void* in,
-                  void* out,
-                  std::size_t count,
-                  int dtype,
-                  ncclComm* comm,
-                  CUstream_st* stream) {
-  return submit_request("ncclAllGather", comm,
+int ncclAllGather(
+    const void* in, void* out, std::size_t count, int dtype, ncclComm* comm, CUstream_st* stream) {
+  return submit_request("ncclAllGather",
+                        comm,
                         {.kind = operation_kind::all_gather,
                          .in = in,
                          .out = out,
@@ -177,7 +186,8 @@ int ncclReduceScatter(const void* in,
                       int op,
                       ncclComm* comm,
                       CUstream_st* stream) {
-  return submit_request("ncclReduceScatter", comm,
+  return submit_request("ncclReduceScatter",
+                        comm,
                         {.kind = operation_kind::reduce_scatter,
                          .in = in,
                          .out = out,
@@ -187,13 +197,10 @@ int ncclReduceScatter(const void* in,
                          .stream = stream});
 }
 
-int ncclAlltoAll(const void* in,
-                 void* out,
-                 std::size_t count,
-                 int dtype,
-                 ncclComm* comm,
-                 CUstream_st* stream) {
-  return submit_request("ncclAlltoAll", comm,
+int ncclAlltoAll(
+    const void* in, void* out, std::size_t count, int dtype, ncclComm* comm, CUstream_st* stream) {
+  return submit_request("ncclAlltoAll",
+                        comm,
                         {.kind = operation_kind::all_to_all,
                          .in = in,
                          .out = out,
@@ -209,7 +216,8 @@ int ncclGather(const void* in,
                int root,
                ncclComm* comm,
                CUstream_st* stream) {
-  return submit_request("ncclGather", comm,
+  return submit_request("ncclGather",
+                        comm,
                         {.kind = operation_kind::gather,
                          .in = in,
                          .out = out,
@@ -226,7 +234,8 @@ int ncclScatter(const void* in,
                 int root,
                 ncclComm* comm,
                 CUstream_st* stream) {
-  return submit_request("ncclScatter", comm,
+  return submit_request("ncclScatter",
+                        comm,
                         {.kind = operation_kind::scatter,
                          .in = in,
                          .out = out,
@@ -236,13 +245,10 @@ int ncclScatter(const void* in,
                          .stream = stream});
 }
 
-int ncclSend(const void* in,
-             std::size_t count,
-             int dtype,
-             int peer,
-             ncclComm* comm,
-             CUstream_st* stream) {
-  return submit_request("ncclSend", comm,
+int ncclSend(
+    const void* in, std::size_t count, int dtype, int peer, ncclComm* comm, CUstream_st* stream) {
+  return submit_request("ncclSend",
+                        comm,
                         {.kind = operation_kind::send,
                          .in = in,
                          .count = count,
@@ -253,7 +259,8 @@ int ncclSend(const void* in,
 
 int ncclRecv(
     void* out, std::size_t count, int dtype, int peer, ncclComm* comm, CUstream_st* stream) {
-  return submit_request("ncclRecv", comm,
+  return submit_request("ncclRecv",
+                        comm,
                         {.kind = operation_kind::recv,
                          .out = out,
                          .count = count,

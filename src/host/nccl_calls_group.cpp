@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // Exported calls of groups and of own reduction operations.
-#include <algorithm>
-#include <cstring>
-
 #include "call_guard.hpp"
 #include "group.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
+#include "reduce.hpp"
+#include "spark_comm/core/data_type.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
 
 namespace spark_comm::host::nccl {
 
@@ -42,7 +46,8 @@ int ncclRedOpCreatePreMulSum(int* op, void* scalar, int dtype, int residence, nc
     const bool is_residence = residence == 0 || residence == 1;
     if (op == nullptr || scalar == nullptr || !is_residence || dtype < 0 ||
         dtype >= data_type_count) {
-      return keep_failure(call, refuse(results::invalid_argument, "{} : invalid argument", call.name));
+      return keep_failure(call,
+                          refuse(results::invalid_argument, "{} : invalid argument", call.name));
     }
     // Read now, also where NCCL would read "device" memory later: with plain memory it may not be
     // there any more.

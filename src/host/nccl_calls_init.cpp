@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // Exported calls that make communicators.
-#include <algorithm>
-#include <vector>
-
+#include "bootstrap.hpp"
 #include "call_guard.hpp"
 #include "group.hpp"
 #include "init.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
 #include "stream.hpp"
 #include "unique_ids.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
 
 namespace spark_comm::host::nccl {
 namespace {
 
 // A thread that never chose a device is on the first one, as with the CUDA runtime.
-int device_or_first() noexcept { return std::max(current_device(), 0); }
+int device_or_first() noexcept {
+  return std::max(current_device(), 0);
+}
 
 // An init whose arguments are refused leaves the thread's group open, as NCCL's does: everything
 // that the thread issues afterwards is queued and never launched.
@@ -97,9 +102,8 @@ int ncclCommInitAll(ncclComm** comms, int count, const int* devices) {
     }
     return run_as_group([&] {
       for (int rank = 0; rank < count; ++rank) {
-        const arrival self{.rank = rank,
-                           .world_size = count,
-                           .device = chosen[static_cast<std::size_t>(rank)]};
+        const arrival self{
+            .rank = rank, .world_size = count, .device = chosen[static_cast<std::size_t>(rank)]};
         const int code = add_init(&comms[rank], id, self, nullptr, init_mode::synchronous);
         if (code != results::success) {
           return code;

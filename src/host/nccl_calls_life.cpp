@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // Exported calls that end communicators, and those that ask about them.
 #include "call_guard.hpp"
+#include "communicator.hpp"
 #include "group.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
 #include "polling.hpp"
 
@@ -14,9 +16,10 @@ void tear_down(const communicator_ptr& comm, const ncclComm* handle) {
   forget_in_group(comm);
   comm->join_background();
   // An init in another thread ends as soon as it sees the flag.
-  static_cast<void>(poll_until([&] { return comm->state.get() != results::in_progress; },
-                               [] { return false; }));
+  static_cast<void>(
+      poll_until([&] { return comm->state.get() != results::in_progress; }, [] { return false; }));
   comm->wait_for_running();
+  comm->wait_for_graphs();
   retire(handle);
 }
 
@@ -134,18 +137,18 @@ int ncclCommGetAsyncError(ncclComm* handle, int* state) {
 }
 
 int ncclCommCount(const ncclComm* handle, int* count) {
-  return answer("ncclCommCount", handle, count,
-                [](const communicator& comm) { return comm.world_size(); });
+  return answer(
+      "ncclCommCount", handle, count, [](const communicator& comm) { return comm.world_size(); });
 }
 
 int ncclCommCuDevice(const ncclComm* handle, int* device) {
-  return answer("ncclCommCuDevice", handle, device,
-                [](const communicator& comm) { return comm.device(); });
+  return answer(
+      "ncclCommCuDevice", handle, device, [](const communicator& comm) { return comm.device(); });
 }
 
 int ncclCommUserRank(const ncclComm* handle, int* rank) {
-  return answer("ncclCommUserRank", handle, rank,
-                [](const communicator& comm) { return comm.rank(); });
+  return answer(
+      "ncclCommUserRank", handle, rank, [](const communicator& comm) { return comm.rank(); });
 }
 
 int ncclGetVersion(int* version) {
@@ -158,8 +161,12 @@ int ncclGetVersion(int* version) {
   });
 }
 
-const char* ncclGetErrorString(int code) { return text_of_result(code); }
+const char* ncclGetErrorString(int code) {
+  return text_of_result(code);
+}
 
-const char* ncclGetLastError(ncclComm* /*comm*/) { return last_error(); }
+const char* ncclGetLastError(ncclComm* /*comm*/) {
+  return last_error();
+}
 
 }  // namespace spark_comm::host::nccl

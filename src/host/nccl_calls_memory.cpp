@@ -3,8 +3,12 @@
 #include "call_guard.hpp"
 #include "group.hpp"
 #include "last_error.hpp"
+#include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
 #include "stream.hpp"
+
+#include <cstddef>
+#include <vector>
 
 namespace spark_comm::host::nccl {
 namespace {

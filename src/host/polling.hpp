@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Waiting in a calling thread (never on the path of stream work): for peers during init and exchanges,
-// for tasks to end during teardown.
+// Waiting in a calling thread (never on the path of stream work): for peers during init and
+// exchanges, for tasks to end during teardown.
 #pragma once
 
 #include <chrono>

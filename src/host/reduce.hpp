@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// The arithmetic of reductions: elements of all ranks become one, always in rank order, so that every
-// rank computes the same bits from the same inputs.
+// The arithmetic of reductions: elements of all ranks become one, always in rank order, so that
+// every rank computes the same bits from the same inputs.
 #pragma once
-
-#include <cstddef>
-#include <cstdint>
 
 #include <spark_comm/core/data_type.hpp>
 #include <spark_comm/core/reduce_op.hpp>
+
+#include <cstddef>
+#include <cstdint>
 
 namespace spark_comm::host {
 
@@ -37,16 +37,21 @@ struct reduction {
     case data_type::int8:
     case data_type::uint8:
     case data_type::float8_e4m3:
-    case data_type::float8_e5m2: return 1;
+    case data_type::float8_e5m2:
+      return 1;
     case data_type::float16:
-    case data_type::bfloat16: return 2;
+    case data_type::bfloat16:
+      return 2;
     case data_type::int32:
     case data_type::uint32:
-    case data_type::float32: return 4;
+    case data_type::float32:
+      return 4;
     case data_type::int64:
     case data_type::uint64:
-    case data_type::float64: return 8;
-    case data_type::bytes: break;
+    case data_type::float64:
+      return 8;
+    case data_type::bytes:
+      break;
   }
   return 0;
 }
@@ -60,11 +65,10 @@ struct reduction {
 
 /// Reduces element i of all inputs, in the order of `inputs`, into element i of `out`.
 ///
-/// Shape: `inputs` has `input_count` >= 1 pointers to `elements` elements each. `out` may be one of the
-/// inputs; any alignment to whole elements.
-/// Numerics: fp8, fp16 and bf16 accumulate in fp32 and round once; fp32 and fp64 in their own type;
-/// no fused multiply-add; NaN results are the one canonical NaN of the type. The same bits for every
-/// SIMD target, alignment and length.
+/// Shape: `inputs` has `input_count` >= 1 pointers to `elements` elements each. `out` may be one of
+/// the inputs; any alignment to whole elements. Numerics: fp8, fp16 and bf16 accumulate in fp32 and
+/// round once; fp32 and fp64 in their own type; no fused multiply-add; NaN results are the one
+/// canonical NaN of the type. The same bits for every SIMD target, alignment and length.
 void reduce_elements(const reduction& how,
                      const std::byte* const* inputs,
                      std::size_t input_count,

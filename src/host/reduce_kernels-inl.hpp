@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// The loops of reductions, compiled once for each SIMD target by reduce.cpp. Conversions of the small
-// floats are integer arithmetic, so that their bits do not depend on what a target's own instructions
-// do with NaN, denormals or ties.
+// The loops of reductions, compiled once for each SIMD target by reduce.cpp. Conversions of the
+// small floats are integer arithmetic, so that their bits do not depend on what a target's own
+// instructions do with NaN, denormals or ties.
 
 // Included once for each target, hence no #pragma once.
 #if defined(SPARK_COMM_HOST_REDUCE_KERNELS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
@@ -11,12 +11,11 @@
 #define SPARK_COMM_HOST_REDUCE_KERNELS_INL_HPP
 #endif
 
+#include "reduce.hpp"
+
 #include <cstddef>
 #include <cstdint>
-
 #include <hwy/highway.h>
-
-#include "reduce.hpp"
 
 HWY_BEFORE_NAMESPACE();
 
@@ -39,8 +38,9 @@ struct small_float {
       static_cast<std::uint32_t>(127 - bias + shift + 1) << 23;
   // fp16 overflows to infinity; the fp8 formats saturate at their largest number.
   static constexpr std::uint32_t nan = magnitude_mask;
-  static constexpr std::uint32_t largest =
-      ExponentBits + MantissaBits > 8 ? infinity : (HasInfinity ? infinity - 1 : nan - 1);
+  static constexpr std::uint32_t largest = ExponentBits + MantissaBits > 8
+                                               ? infinity
+                                               : (HasInfinity ? infinity - 1 : nan - 1);
 
   template <class DU>
   static HWY_INLINE hn::Vec<hn::RebindToFloat<DU>> widen(DU du, hn::Vec<DU> bits) {
@@ -52,12 +52,13 @@ struct small_float {
     auto wide = hn::Add(hn::ShiftLeft<shift>(magnitude), hn::Set(du, rebias));
     // Below the smallest normal a value is its mantissa counted in steps; the product is exact.
     const std::uint32_t step = static_cast<std::uint32_t>(127 + 1 - bias - MantissaBits) << 23;
-    const auto subnormal = hn::Mul(hn::ConvertTo(df, hn::BitCast(di, magnitude)),
-                                   hn::BitCast(df, hn::Set(du, step)));
-    wide = hn::IfThenElse(hn::Lt(magnitude, hn::Set(du, 1U << MantissaBits)),
-                          hn::BitCast(du, subnormal), wide);
+    const auto subnormal =
+        hn::Mul(hn::ConvertTo(df, hn::BitCast(di, magnitude)), hn::BitCast(df, hn::Set(du, step)));
+    wide = hn::IfThenElse(
+        hn::Lt(magnitude, hn::Set(du, 1U << MantissaBits)), hn::BitCast(du, subnormal), wide);
     wide = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, (HasInfinity ? infinity : nan) - 1)),
-                          hn::Or(wide, hn::Set(du, 0x7f800000U)), wide);
+                          hn::Or(wide, hn::Set(du, 0x7f800000U)),
+                          wide);
     return hn::BitCast(df, hn::Or(wide, sign));
   }
 
@@ -66,15 +67,13 @@ struct small_float {
     const hn::RebindToUnsigned<DF> du;
     const auto bits = hn::BitCast(du, value);
     const auto absolute = hn::And(bits, hn::Set(du, 0x7fffffffU));
-    const auto sign =
-        hn::ShiftRight<31 - ExponentBits - MantissaBits>(hn::Xor(bits, absolute));
+    const auto sign = hn::ShiftRight<31 - ExponentBits - MantissaBits>(hn::Xor(bits, absolute));
     const auto odd = hn::And(hn::ShiftRight<shift>(absolute), hn::Set(du, 1U));
-    const auto rounded =
-        hn::Add(absolute, hn::Add(odd, hn::Set(du, (1U << (shift - 1)) - 1)));
+    const auto rounded = hn::Add(absolute, hn::Add(odd, hn::Set(du, (1U << (shift - 1)) - 1)));
     const auto normal = hn::ShiftRight<shift>(hn::Sub(rounded, hn::Set(du, rebias)));
     const auto magic = hn::Set(du, subnormal_magic);
-    const auto subnormal = hn::Sub(
-        hn::BitCast(du, hn::Add(hn::BitCast(df, absolute), hn::BitCast(df, magic))), magic);
+    const auto subnormal =
+        hn::Sub(hn::BitCast(du, hn::Add(hn::BitCast(df, absolute), hn::BitCast(df, magic))), magic);
     const auto is_subnormal = hn::Lt(absolute, hn::Set(du, smallest_normal));
     auto narrow = hn::IfThenElse(is_subnormal, subnormal, normal);
     narrow = hn::Or(hn::Min(narrow, hn::Set(du, largest)), sign);
@@ -136,8 +135,8 @@ struct own_elements {
       // One NaN for all targets: which operand's payload survives an addition differs.
       const hn::RebindToUnsigned<D> du;
       using bits = hn::TFromD<decltype(du)>;
-      constexpr bits canonical =
-          sizeof(T) == 4 ? static_cast<bits>(0x7fffffffU) : static_cast<bits>(0x7fffffffffffffffULL);
+      constexpr bits canonical = sizeof(T) == 4 ? static_cast<bits>(0x7fffffffU)
+                                                : static_cast<bits>(0x7fffffffffffffffULL);
       value = hn::IfThenElse(hn::IsNaN(value), hn::BitCast(d, hn::Set(du, canonical)), value);
     }
     hn::StoreU(value, d, to);
@@ -158,7 +157,8 @@ struct byte_elements {
   template <class D>
   static HWY_INLINE void store(D d, hn::Vec<D> value, T* to) {
     const hn::Rebind<std::uint8_t, D> db;
-    hn::StoreU(hn::DemoteTo(db, hn::And(value, hn::Set(d, 0xff))), db,
+    hn::StoreU(hn::DemoteTo(db, hn::And(value, hn::Set(d, 0xff))),
+               db,
                reinterpret_cast<std::uint8_t*>(to));
   }
 };
@@ -266,11 +266,11 @@ void reduce_any(const reduction& r,
     case data_type::int32:
       return reduce_by<own_elements<std::int32_t>>(r.how, as_i32, inputs, count, out, elements);
     case data_type::uint32:
-      return reduce_by<own_elements<std::uint32_t>>(r.how, static_cast<std::uint32_t>(whole),
-                                                    inputs, count, out, elements);
+      return reduce_by<own_elements<std::uint32_t>>(
+          r.how, static_cast<std::uint32_t>(whole), inputs, count, out, elements);
     case data_type::int64:
-      return reduce_by<own_elements<std::int64_t>>(r.how, static_cast<std::int64_t>(whole), inputs,
-                                                   count, out, elements);
+      return reduce_by<own_elements<std::int64_t>>(
+          r.how, static_cast<std::int64_t>(whole), inputs, count, out, elements);
     case data_type::uint64:
       return reduce_by<own_elements<std::uint64_t>>(r.how, whole, inputs, count, out, elements);
     case data_type::float16:
@@ -285,24 +285,29 @@ void reduce_any(const reduction& r,
       return reduce_by<own_elements<float>>(r.how, r.scale_f32, inputs, count, out, elements);
     case data_type::float64:
       return reduce_by<own_elements<double>>(r.how, r.scale_f64, inputs, count, out, elements);
-    case data_type::bytes: return;
+    case data_type::bytes:
+      return;
   }
 }
 
 template <class Elements>
 float widen_one(const void* element) {
   const hn::CappedTag<float, 1> one;
-  return hn::GetLane(
-      Elements::load(one, static_cast<const typename Elements::stored*>(element)));
+  return hn::GetLane(Elements::load(one, static_cast<const typename Elements::stored*>(element)));
 }
 
 float widen_element(data_type dtype, const void* element) {
   switch (dtype) {
-    case data_type::float16:     return widen_one<half_elements>(element);
-    case data_type::bfloat16:    return widen_one<brain_elements>(element);
-    case data_type::float8_e4m3: return widen_one<e4m3_elements>(element);
-    case data_type::float8_e5m2: return widen_one<e5m2_elements>(element);
-    case data_type::float32:     return *static_cast<const float*>(element);
+    case data_type::float16:
+      return widen_one<half_elements>(element);
+    case data_type::bfloat16:
+      return widen_one<brain_elements>(element);
+    case data_type::float8_e4m3:
+      return widen_one<e4m3_elements>(element);
+    case data_type::float8_e5m2:
+      return widen_one<e5m2_elements>(element);
+    case data_type::float32:
+      return *static_cast<const float*>(element);
     case data_type::int8:
     case data_type::uint8:
     case data_type::int32:
@@ -310,7 +315,8 @@ float widen_element(data_type dtype, const void* element) {
     case data_type::int64:
     case data_type::uint64:
     case data_type::float64:
-    case data_type::bytes:       break;
+    case data_type::bytes:
+      break;
   }
   return 0.0F;
 }
@@ -326,10 +332,14 @@ float round_one(float value) {
 // `value` rounded to the element type; itself for the types that are no small floats.
 float round_to_element(data_type dtype, float value) {
   switch (dtype) {
-    case data_type::float16:     return round_one<half_elements>(value);
-    case data_type::bfloat16:    return round_one<brain_elements>(value);
-    case data_type::float8_e4m3: return round_one<e4m3_elements>(value);
-    case data_type::float8_e5m2: return round_one<e5m2_elements>(value);
+    case data_type::float16:
+      return round_one<half_elements>(value);
+    case data_type::bfloat16:
+      return round_one<brain_elements>(value);
+    case data_type::float8_e4m3:
+      return round_one<e4m3_elements>(value);
+    case data_type::float8_e5m2:
+      return round_one<e5m2_elements>(value);
     case data_type::float32:
     case data_type::int8:
     case data_type::uint8:
@@ -338,7 +348,8 @@ float round_to_element(data_type dtype, float value) {
     case data_type::int64:
     case data_type::uint64:
     case data_type::float64:
-    case data_type::bytes:       break;
+    case data_type::bytes:
+      break;
   }
   return value;
 }

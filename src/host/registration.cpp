@@ -2,6 +2,9 @@
 #include "registration.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
 
 namespace spark_comm::host::nccl {
 
@@ -21,8 +24,8 @@ void* registration_table::add(const void* base, std::size_t bytes) {
 
 bool registration_table::remove(const void* handle) noexcept {
   const std::scoped_lock lock{mutex_};
-  const auto found = std::ranges::find_if(
-      ranges_, [handle](const auto& each) { return each.get() == handle; });
+  const auto found =
+      std::ranges::find_if(ranges_, [handle](const auto& each) { return each.get() == handle; });
   if (found == ranges_.end()) {
     return false;
   }

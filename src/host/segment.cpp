@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "segment.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "last_error.hpp"
+#include "nccl_abi.hpp"
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <fcntl.h>
+#include <fmt/core.h>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
 #include <utility>
-
-#include "last_error.hpp"
-#include "nccl_abi.hpp"
 
 namespace spark_comm::host::nccl {
 namespace {
@@ -29,12 +32,12 @@ std::uint64_t machine_hash() {
 }
 
 std::uint64_t pid_namespace() noexcept {
-  struct stat status {};
+  struct stat status{};
   return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
-// Field 22 of /proc/<pid>/stat; 0 when there is no such process. The command's name, in parentheses,
-// may hold blanks and parentheses itself, so the fields are counted from its last one.
+// Field 22 of /proc/<pid>/stat; 0 when there is no such process. The command's name, in
+// parentheses, may hold blanks and parentheses itself, so the fields are counted from its last one.
 std::uint64_t start_time_of(int pid) {
   std::ifstream file{fmt::format("/proc/{}/stat", pid)};
   const std::string text{std::istreambuf_iterator<char>{file}, {}};
@@ -52,11 +55,12 @@ std::uint64_t start_time_of(int pid) {
 
 int refuse_open(const segment_address& address, int number) {
   if (number == EACCES || number == EPERM) {
-    return refuse(results::system_error,
-                  "cannot open the unique id of process {}: {}; all ranks must run as one user, and "
-                  "the creator must be dumpable",
-                  address.pid,
-                  text_of_errno(number));
+    return refuse(
+        results::system_error,
+        "cannot open the unique id of process {}: {}; all ranks must run as one user, and "
+        "the creator must be dumpable",
+        address.pid,
+        text_of_errno(number));
   }
   return refuse(results::system_error,
                 "cannot open the unique id of process {}: {}; its creator has ended, or its "
@@ -82,7 +86,9 @@ segment& segment::operator=(segment&& other) noexcept {
   return *this;
 }
 
-segment::~segment() { close(); }
+segment::~segment() {
+  close();
+}
 
 void segment::close() noexcept {
   if (data_ != nullptr) {
@@ -120,8 +126,9 @@ int segment::open(const segment_address& address) {
                   "this unique id was not made by ncclGetUniqueId of the host runtime, or was cut");
   }
   if (address.machine != machine_hash()) {
-    return refuse(results::system_error,
-                  "this unique id was made on another machine; the host runtime joins ranks of one");
+    return refuse(
+        results::system_error,
+        "this unique id was made on another machine; the host runtime joins ranks of one");
   }
   if (address.pid_namespace != pid_namespace()) {
     return refuse(results::system_error,
@@ -129,15 +136,15 @@ int segment::open(const segment_address& address) {
                   "ranks in one");
   }
   if (start_time_of(address.pid) != address.start_time) {
-    return refuse(results::system_error, "process {}, which made this unique id, has ended",
-                  address.pid);
+    return refuse(
+        results::system_error, "process {}, which made this unique id, has ended", address.pid);
   }
   const std::string path = fmt::format("/proc/{}/fd/{}", address.pid, address.descriptor);
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor_ < 0) {
     return refuse_open(address, errno);
   }
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor_, &status) != 0 || status.st_ino != address.inode) {
     close();
     return refuse_open(address, ENOENT);
@@ -146,7 +153,7 @@ int segment::open(const segment_address& address) {
 }
 
 int segment::map(std::size_t bytes) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor_, &status) != 0 ||
       (static_cast<std::size_t>(status.st_size) < bytes &&
        ::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0)) {
@@ -185,7 +192,7 @@ int segment::reserve(std::size_t offset, std::size_t bytes) const {
 }
 
 int segment::describe(std::uint64_t token, segment_address& address) const {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor_, &status) != 0) {
     return refuse(results::system_error, "fstat: {}", text_of_errno(errno));
   }

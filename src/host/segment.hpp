@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// The memory that the ranks of one communicator share: an anonymous file, found by its number in the
-// creator's /proc entry, so that nothing has a name and nothing is left behind by a crash.
+// The memory that the ranks of one communicator share: an anonymous file, found by its number in
+// the creator's /proc entry, so that nothing has a name and nothing is left behind by a crash.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// What lies where in a communicator's shared memory. Every counter has one writer, only grows, and has
-// 128 bytes to itself: two cache lines, because the prefetcher of many CPUs pulls lines in pairs.
+// What lies where in a communicator's shared memory. Every counter has one writer, only grows, and
+// has 128 bytes to itself: two cache lines, because the prefetcher of many CPUs pulls lines in
+// pairs.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +20,8 @@ inline constexpr std::uint64_t slot_count = 8;
 inline constexpr std::size_t channel_slot_bytes = std::size_t{64} * 1024;
 inline constexpr std::uint64_t channel_slot_count = 8;
 
-/// Life of a bootstrap.
+/// Life of a bootstrap. As wide as a futex word.
+// NOLINTNEXTLINE(performance-enum-size)
 enum class bootstrap_state : std::uint32_t {
   open = 0,      ///< Ranks may arrive.
   complete = 1,  ///< All have arrived.
@@ -41,12 +44,13 @@ struct alignas(line_bytes) arrival_line {
 };
 
 /// Start of the file. A fresh file is all zero, which is every field's initial value.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the padding keeps lines apart
 struct segment_header {
   std::uint64_t token;
   alignas(line_bytes) std::atomic<std::int32_t> world_size;
   alignas(line_bytes) std::atomic<bootstrap_state> state;  // also a futex
   alignas(line_bytes) std::atomic<std::uint32_t> arrived;
-  arrival_line ranks[most_ranks];
+  std::array<arrival_line, most_ranks> ranks;
 };
 
 /// Room for a rank's contribution to an exchange of small messages between all ranks.
@@ -55,13 +59,14 @@ inline constexpr std::size_t exchange_bytes = 256;
 struct alignas(line_bytes) exchange_lines {
   counter_line offered;  ///< Rounds whose payload is there.
   counter_line taken;    ///< Rounds in which this rank has read everybody's payload.
-  std::byte payload[exchange_bytes];
+  std::array<std::byte, exchange_bytes> payload;
 };
 
-/// Where a rank tells some of the others about a new segment: a payload under a key that they expect.
+/// Where a rank tells some of the others about a new segment: a payload under a key that they
+/// expect.
 struct alignas(line_bytes) announcement_line {
   std::atomic<std::uint64_t> key;
-  std::byte payload[exchange_bytes];
+  std::array<std::byte, exchange_bytes> payload;
 };
 
 /// A rank's progress through the steps of collectives.
@@ -80,7 +85,9 @@ struct channel_lines {
 struct segment_layout {
   std::size_t ranks;
 
-  [[nodiscard]] static constexpr std::size_t header_bytes() { return page_up(sizeof(segment_header)); }
+  [[nodiscard]] static constexpr std::size_t header_bytes() {
+    return page_up(sizeof(segment_header));
+  }
 
   [[nodiscard]] constexpr std::size_t exchange_at(std::size_t rank) const {
     return header_bytes() + rank * sizeof(exchange_lines);

@@ -2,11 +2,11 @@
 // The wait of a collective: until its condition holds, or until its communicator is stopped.
 #pragma once
 
-#include <coroutine>
-#include <utility>
-
 #include "communicator.hpp"
 #include "task.hpp"
+
+#include <coroutine>
+#include <utility>
 
 namespace spark_comm::host::nccl {
 

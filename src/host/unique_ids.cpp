@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include "unique_ids.hpp"
 
-#include <algorithm>
+#include "nccl_abi.hpp"
+#include "segment.hpp"
+#include "segment_layout.hpp"
+
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <mutex>
 #include <utility>
-
-#include "segment_layout.hpp"
+#include <vector>
 
 namespace spark_comm::host::nccl {
 namespace {

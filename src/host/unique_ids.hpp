@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Unique ids made by this process: each is an open file that peers find, and costs no thread or socket.
+// Unique ids made by this process: each is an open file that peers find, and costs no thread or
+// socket.
 #pragma once
-
-#include <cstdint>
 
 #include "nccl_abi.hpp"
 #include "segment.hpp"
+
+#include <cstdint>
 
 namespace spark_comm::host::nccl {
 

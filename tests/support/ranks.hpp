@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Runs a test's body as several ranks, each a process or a thread of its own, and collects what every
-// one of them has to say. A rank that does not end is killed at the limit.
+// Runs a test's body as several ranks, each a process or a thread of its own, and collects what
+// every one of them has to say. A rank that does not end is killed at the limit.
 #pragma once
 
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <cerrno>
@@ -17,10 +15,11 @@
 #include <functional>
 #include <new>
 #include <string>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 namespace spark_comm::test_support {
 
@@ -190,8 +189,8 @@ template <typename T>
 class shared_value {
  public:
   shared_value() {
-    void* memory = ::mmap(
-        nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
       throw std::bad_alloc{};
     }

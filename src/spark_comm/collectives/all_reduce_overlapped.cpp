@@ -13,11 +13,14 @@
 #include <spark_comm/supervise/operation.hpp>
 
 #include <cstddef>
+#include <utility>
 
 namespace spark_comm {
 
 void overlapped_result::join(cuda::stream_ref s) const {
-  end_.make_wait(s);
+  // The record is what makes it waitable, and was made by whoever made this.
+  const cuda::driver& driver = device_.loaded_driver();
+  driver.check(driver.table().cuStreamWaitEvent(s.get(), end_.get(), 0), "cuStreamWaitEvent");
 }
 
 overlapped_result all_reduce_overlapped(communicator& comm,
@@ -36,7 +39,7 @@ overlapped_result all_reduce_overlapped(communicator& comm,
   all_reduce(comm, in, out, count_elements, dtype, op, beside, options);
   cuda::event end = comm.device().create_event();
   end.record(beside);
-  return overlapped_result{std::move(end)};
+  return overlapped_result{comm.device(), std::move(end)};
 }
 
 }  // namespace spark_comm

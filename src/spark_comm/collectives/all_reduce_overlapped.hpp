@@ -10,6 +10,7 @@
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/core/progress.hpp>
 #include <spark_comm/core/reduce_op.hpp>
+#include <spark_comm/cuda/device.hpp>
 #include <spark_comm/cuda/event.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
 
@@ -21,7 +22,8 @@ namespace spark_comm {
 /// A result that is under way on a stream of the communicator's own.
 class SPARK_COMM_API overlapped_result {
  public:
-  explicit overlapped_result(cuda::event end) noexcept : end_(std::move(end)) {}
+  overlapped_result(cuda::device device, cuda::event end) noexcept
+      : device_(std::move(device)), end_(std::move(end)) {}
 
   /// Work enqueued on `s` afterwards waits for the result; the host does not.
   /// During a capture this is what brings the fork home: once for every result.
@@ -31,6 +33,7 @@ class SPARK_COMM_API overlapped_result {
   [[nodiscard]] progress poll() const { return end_.poll(); }
 
  private:
+  cuda::device device_;
   cuda::event end_;
 };
 

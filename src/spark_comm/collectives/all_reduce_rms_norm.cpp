@@ -78,9 +78,7 @@ void all_reduce_rms_norm(communicator& comm,
   }
   static_cast<void>(paths.kernels());  // found missing here, and not in the middle of a launch
   detail::path_launch way = detail::choose_way(
-      comm.core(),
-      request,
-      kernels::rms_norm_staging_bytes(what.rows, what.hidden, what.dtype));
+      comm.core(), request, kernels::rms_norm_staging_bytes(what.rows, what.hidden, what.dtype));
   way.norm = &call;
   request.record.path = way.way.kind;
   request.launch = detail::fused_launch_of(way.way.kind);

@@ -9,7 +9,6 @@
 #include <spark_comm/comm/group.hpp>
 #include <spark_comm/comm/operation.hpp>
 #include <spark_comm/core/data_type.hpp>
-#include <spark_comm/cuda/memory.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/nccl/api.hpp>
 #include <spark_comm/nccl/library.hpp>
@@ -155,15 +154,6 @@ void all_to_all(communicator& comm,
     check.fail(fmt::format("this rank sends itself {} elements and expects {}",
                            layout.send_counts[self],
                            layout.recv_counts[self]));
-  }
-  if (comm.world_size() == 1) {
-    comm.core().require_operable();
-    cuda::copy_async(comm.device(),
-                     at(out, layout.recv_offsets[0] * size_of(dtype)),
-                     at(in, layout.send_offsets[0] * size_of(dtype)),
-                     layout.send_counts[0] * size_of(dtype),
-                     s);
-    return;
   }
   exchange_blocks(comm, in, out, layout, dtype, s, options);
 }

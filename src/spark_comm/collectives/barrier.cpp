@@ -17,6 +17,12 @@ namespace spark_comm {
 void barrier(communicator& comm, duration limit) {
   detail::communicator_core& core = comm.core();
   core.require_operable();
+  if (limit <= duration::zero()) {
+    error_context around = core.context();
+    around.operation = name_of(operation_kind::barrier);
+    around.deadline = limit;
+    throw error{errc::invalid_argument, "the limit must be longer than zero", around};
+  }
   if (comm.world_size() == 1) {
     return;
   }

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +60,23 @@ void communicator::end() noexcept {
         "communicator '" + core_->options().name + "' was destroyed without close; it is aborted");
   }
   core_->abort();
+  if (join_ != nullptr) {
+    finish_join();
+  }
+}
+
+void communicator::finish_join() noexcept {
+  try {
+    if (join_->wait(deadline::after(core_->options().abort_deadline + join_grace)) ==
+        wait_result::timed_out) {
+      core_->loaded().log().report(severity::error,
+                                   "the join of '" + core_->options().name +
+                                       "' is stuck in a native call; its thread is left behind");
+    }
+  } catch (const std::exception&) {
+    // What it threw is what `poll_join` would have told, or the abort's own doing.
+  }
+  join_.reset();
 }
 
 communicator communicator::start_join(const runtime& loaded,
@@ -150,7 +168,7 @@ wait_result communicator::wait(cuda::stream_ref s, duration limit) {
   duration pause = std::chrono::microseconds{5};
   for (int polls = 0;; ++polls) {
     core().require_operable();
-    if (device().poll(s) == progress::done) {
+    if (core().poll(s) == progress::done) {
       core().require_healthy();  // a kernel that gave up is over, too
       return wait_result::done;
     }

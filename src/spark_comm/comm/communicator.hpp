@@ -102,6 +102,7 @@ class SPARK_COMM_API communicator {
                std::unique_ptr<detail::bounded_call> join) noexcept;
 
   void end() noexcept;
+  void finish_join() noexcept;
 
   std::shared_ptr<detail::communicator_core> core_;
   std::unique_ptr<detail::bounded_call> join_;  // while it is joining

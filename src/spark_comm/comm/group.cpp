@@ -10,6 +10,7 @@
 #include <spark_comm/supervise/operation.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,8 +19,13 @@ namespace spark_comm {
 namespace detail {
 
 void group_context::collect(communicator_core& core, const operation& op) {
-  core.require_operable();
-  core.require_own_stream(op);
+  try {
+    core.require_operable();
+    core.require_own_stream(op);
+  } catch (const error& cause) {
+    refuse(cause);
+    throw;
+  }
   auto part = std::ranges::find(batches_, &core, [](const batch& each) { return each.core.get(); });
   if (part == batches_.end()) {
     batches_.push_back({.core = core.shared_from_this(), .operations = {}});
@@ -32,17 +38,31 @@ void group_context::commit() {
   if (--depth_ > 0) {
     return;
   }
-  std::vector<batch> collected = std::exchange(batches_, {});
-  if (std::exchange(is_dropped_, false)) {
+  const std::vector<batch> collected = std::exchange(batches_, {});
+  const std::optional<error> refused = std::exchange(refused_, std::nullopt);
+  const bool is_dropped = std::exchange(is_dropped_, false);
+  if (refused) {
+    throw error{*refused};
+  }
+  if (is_dropped) {
     throw error{errc::invalid_usage,
                 "an inner group was left without a commit, so nothing of this group is launched"};
   }
-  issue_group(std::move(collected));
+  issue_group(collected);
 }
 
 void group_context::drop() noexcept {
   is_dropped_ = --depth_ > 0;
   batches_.clear();
+  if (depth_ == 0) {
+    refused_.reset();
+  }
+}
+
+void group_context::refuse(const error& cause) {
+  if (!refused_) {
+    refused_ = cause;
+  }
 }
 
 group_context& this_thread_group() noexcept {
@@ -53,6 +73,13 @@ group_context& this_thread_group() noexcept {
 group_context* open_group() noexcept {
   group_context& group = this_thread_group();
   return group.is_open() ? &group : nullptr;
+}
+
+void throw_refusal(const error& cause) {
+  if (group_context* group = open_group(); group != nullptr) {
+    group->refuse(cause);
+  }
+  throw error{cause};
 }
 
 }  // namespace detail

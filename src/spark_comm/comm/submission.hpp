@@ -14,7 +14,7 @@ namespace spark_comm {
 /// Arguments have been checked by the caller. Order: enqueued on `op.stream`.
 /// Throws: the first error of a broken communicator; aborted; invalid_usage (closed, in use by
 /// another thread); invalid_argument (stream of another device); the native error, after which the
-/// communicator is broken unless NCCL called it an invalid argument.
+/// communicator is broken, whatever NCCL called it: the other ranks may have launched their part.
 SPARK_COMM_API void submit(communicator& comm, const operation& op);
 
 }  // namespace spark_comm

@@ -78,6 +78,15 @@ void check_name(std::string_view text, std::string_view host) {
   }
 }
 
+constexpr std::string_view file_scheme = "file://";
+
+void check_file(std::string_view text) {
+  const std::string_view path = text.substr(file_scheme.size());
+  if (path.size() < 2 || path.front() != '/' || path.back() == '/') {
+    refuse(text, "write file:///folder/name, with the full path of a file");
+  }
+}
+
 }  // namespace
 
 address parse_address(std::string_view text) {
@@ -126,6 +135,10 @@ void check_place(const world& place) {
                             place.world_size)};
   }
   if (place.world_size == 1 && place.address.empty()) {
+    return;
+  }
+  if (place.address.starts_with(file_scheme)) {
+    check_file(place.address);
     return;
   }
   if (parse_address(place.address).port == 0 && place.rank != 0) {

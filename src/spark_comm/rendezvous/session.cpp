@@ -4,6 +4,7 @@
 #include <spark_comm/rendezvous/address.hpp>
 #include <spark_comm/rendezvous/detail/meeting.hpp>
 #include <spark_comm/rendezvous/detail/mesh_session.hpp>
+#include <spark_comm/rendezvous/detail/trust.hpp>
 #include <spark_comm/rendezvous/session.hpp>
 #include <spark_comm/rendezvous/world.hpp>
 
@@ -25,7 +26,8 @@ std::unique_ptr<session> session::meet(const world& place,
                                        const deadline& until,
                                        const meeting_options& options) {
   check_place(place);
-  const detail::meeting_plan plan{.place = place, .mine = mine, .until = until, .options = options};
+  detail::meeting_plan plan{
+      .place = place, .mine = mine, .until = until, .options = options, .keys = nullptr};
   if (place.world_size == 1) {
     return std::make_unique<detail::solo_session>();
   }
@@ -36,12 +38,15 @@ std::unique_ptr<session> session::meet(const world& place,
                             max_mesh_size),
                 detail::context_of(plan)};
   }
+  if (options.key) {
+    plan.keys = std::make_shared<detail::trust>(*options.key);
+  }
   auto io = std::make_unique<asio::io_context>(1);
   try {
     auto met =
         place.rank == 0 ? detail::meet_as_head(*io, plan) : detail::meet_as_worker(*io, plan);
     return std::make_unique<detail::mesh_session>(
-        std::move(io), place, std::move(met), options.log);
+        std::move(io), place, std::move(met), options);
   } catch (const error& failure) {
     throw failure.with_context(detail::context_of(plan));
   }

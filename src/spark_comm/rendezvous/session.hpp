@@ -6,13 +6,16 @@
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/core/time.hpp>
+#include <spark_comm/rendezvous/secret.hpp>
 #include <spark_comm/rendezvous/world.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -44,7 +47,12 @@ struct hello {
 struct meeting_options {
   /// Called on the head once it listens, with the address including the real port.
   std::function<void(const std::string& address)> on_listening = {};
+  /// Encrypts every connection and lets nobody in who does not hold it. Needed unless all ranks
+  /// meet on loopback.
+  std::optional<secret> key = {};
   diagnostics log = {};
+  /// Asked to stop, the meeting and the session's collective calls end at once, as aborted.
+  std::stop_token cancel = {};
 };
 
 /// Told what happens on a session. Called on the session's own thread, one call at a time.
@@ -72,7 +80,7 @@ class SPARK_COMM_API session {
   /// itself; a hello that does not fit is refused with the reason, and the right rank is waited
   /// for. Throws: invalid_argument before a socket is opened (rank, world, address); mismatch on a
   /// rank that was refused; timed_out naming the missing ranks and what was refused; peer_lost;
-  /// system_failed (address in use).
+  /// aborted when it was cancelled; system_failed (address in use).
   [[nodiscard]] static std::unique_ptr<session> meet(const world& place,
                                                      const hello& mine,
                                                      const deadline& until,

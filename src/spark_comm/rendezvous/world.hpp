@@ -11,7 +11,8 @@ namespace spark_comm {
 /// A rank's place in the world, and the address at which the ranks meet.
 struct SPARK_COMM_API world {
   /// `host:port`, `[ipv6]:port`, or a name with a port. Rank 0 (the head) listens there. Port 0 is
-  /// for a head that reports its port in another way.
+  /// for a head that reports its port in another way. Or `file:///path` in a folder that all ranks
+  /// see: the head listens where it likes and says so there.
   std::string address;
   int rank = 0;
   int world_size = 1;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 namespace spark_comm {
 namespace {
@@ -71,32 +72,76 @@ void in_flight_table::drain() {
 void in_flight_table::poll(time_point now,
                            const std::function<void(const in_flight_change&)>& on_change) {
   drain();
-  busy_streams_.clear();
+  asked_streams_.clear();
   for (std::size_t place = 0; place < followed_.size(); ++place) {
-    in_flight_operation& operation = followed_[place];
-    watched_operation& watched = watched_[place];
-    const bool is_ordered = !operation.record.has(operation_flag::captured);
-    const std::uint64_t stream = operation.record.stream;
-    if (is_ordered && std::ranges::find(busy_streams_, stream) != busy_streams_.end()) {
+    if (followed_[place].record.has(operation_flag::captured)) {
+      note(place, ask(place), now, on_change);
       continue;
     }
-    const probe_result result =
-        operation.probe.poll(operation.probe.context, operation.probe.token);
-    const bool is_start = result.state == probe_state::running && !watched.started_at;
-    if (is_start) {
-      watched.started_at = now;
-    }
-    if (is_start || has_ended(result.state)) {
-      on_change({.operation = operation, .result = result});
-    }
-    if (has_ended(result.state)) {
-      release(operation.probe);
-      operation.probe.poll = nullptr;  // the mark of an ended one, until `compact`
-    } else if (is_ordered) {
-      busy_streams_.push_back(stream);
+    const std::uint64_t stream = followed_[place].record.stream;
+    if (std::ranges::find(asked_streams_, stream) == asked_streams_.end()) {
+      asked_streams_.push_back(stream);
+      poll_stream(place, now, on_change);
     }
   }
   compact();
+}
+
+// The operations of a stream end in order, so the first that has not ended is found by halving: a
+// question costs the driver two microseconds, and hundreds may have ended since the last look.
+void in_flight_table::poll_stream(std::size_t first,
+                                  time_point now,
+                                  const std::function<void(const in_flight_change&)>& on_change) {
+  lane_.clear();
+  for (std::size_t place = first; place < followed_.size(); ++place) {
+    const operation_record& record = followed_[place].record;
+    if (!record.has(operation_flag::captured) && record.stream == followed_[first].record.stream) {
+      lane_.push_back(place);
+    }
+  }
+  std::size_t ended = 0;  // so many from the front have ended well
+  std::size_t unknown_end = lane_.size();
+  std::optional<probe_result> at_unknown_end;
+  while (ended < unknown_end) {
+    const std::size_t middle = ended + (unknown_end - ended) / 2;
+    const probe_result result = ask(lane_[middle]);
+    if (result.state == probe_state::done) {
+      ended = middle + 1;
+    } else {
+      unknown_end = middle;
+      at_unknown_end = result;
+    }
+  }
+  for (std::size_t i = 0; i < ended; ++i) {
+    note(lane_[i], {.state = probe_state::done}, now, on_change);
+  }
+  if (at_unknown_end) {
+    note(lane_[unknown_end], *at_unknown_end, now, on_change);
+  }
+}
+
+probe_result in_flight_table::ask(std::size_t place) const noexcept {
+  const completion_probe& probe = followed_[place].probe;
+  return probe.poll(probe.context, probe.token);
+}
+
+void in_flight_table::note(std::size_t place,
+                           const probe_result& result,
+                           time_point now,
+                           const std::function<void(const in_flight_change&)>& on_change) {
+  in_flight_operation& operation = followed_[place];
+  watched_operation& watched = watched_[place];
+  const bool is_start = result.state == probe_state::running && !watched.started_at;
+  if (is_start) {
+    watched.started_at = now;
+  }
+  if (is_start || has_ended(result.state)) {
+    on_change({.operation = operation, .result = result});
+  }
+  if (has_ended(result.state)) {
+    release(operation.probe);
+    operation.probe.poll = nullptr;  // the mark of an ended one, until `compact`
+  }
 }
 
 void in_flight_table::compact() {

@@ -64,7 +64,7 @@ struct in_flight_change {
 /// bounded.
 class SPARK_COMM_API in_flight_table {
  public:
-  static constexpr std::size_t default_capacity = 4096;
+  static constexpr std::size_t default_capacity = 512;
 
   /// `capacity` is rounded up to a power of two; the list behind the ring holds four times as many.
   explicit in_flight_table(std::size_t capacity = default_capacity);
@@ -85,9 +85,9 @@ class SPARK_COMM_API in_flight_table {
   /// thread.
   [[nodiscard]] bool is_crowded() const noexcept;
 
-  /// Asks every operation that may have moved, and tells `on_change` about starts and ends. Of the
-  /// operations of one stream only the first is asked that has not ended: they end in order.
-  /// Captured ones may not, and are all asked. Who: the watchdog.
+  /// Tells `on_change` about starts and ends. Of the operations of one stream only as many are asked
+  /// as it takes to find the first that has not ended: they end in order. Captured ones may not, and
+  /// are all asked. Who: the watchdog.
   void poll(time_point now, const std::function<void(const in_flight_change&)>& on_change);
 
   /// Those that have not ended, in the order of submission. Valid until the next `poll`. Who: the
@@ -104,6 +104,14 @@ class SPARK_COMM_API in_flight_table {
 
  private:
   void drain();
+  void poll_stream(std::size_t first,
+                   time_point now,
+                   const std::function<void(const in_flight_change&)>& on_change);
+  [[nodiscard]] probe_result ask(std::size_t place) const noexcept;
+  void note(std::size_t place,
+            const probe_result& result,
+            time_point now,
+            const std::function<void(const in_flight_change&)>& on_change);
   void compact();
 
   std::size_t mask_;
@@ -114,7 +122,8 @@ class SPARK_COMM_API in_flight_table {
   // Parallel lists, the watchdog's: what is judged, and the rest.
   std::vector<watched_operation> watched_;
   std::vector<in_flight_operation> followed_;
-  std::vector<std::uint64_t> busy_streams_;
+  std::vector<std::uint64_t> asked_streams_;
+  std::vector<std::size_t> lane_;  // the places of one stream's operations
 };
 
 }  // namespace spark_comm

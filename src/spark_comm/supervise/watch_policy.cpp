@@ -101,6 +101,17 @@ std::optional<watch_verdict> judge_mismatch(const watch_observation& seen) {
   return std::nullopt;
 }
 
+/// Whom a failed rank blames, unless that is us alone: then it is the one we have lost.
+std::vector<int> blamed_by(const failure_notice& notice, std::span<const peer_observation> peers) {
+  std::vector<int> blamed;
+  for (const peer_observation& peer : peers) {
+    if (std::ranges::find(notice.peers, peer.rank) != notice.peers.end()) {
+      blamed.push_back(peer.rank);
+    }
+  }
+  return blamed.empty() ? std::vector<int>{notice.origin} : blamed;
+}
+
 /// A mismatch is everybody's; any other failure of a peer means that the peer is lost to us.
 std::optional<watch_verdict> judge_notices(const watch_observation& seen) {
   for (const peer_observation& peer : seen.peers) {
@@ -112,7 +123,7 @@ std::optional<watch_verdict> judge_notices(const watch_observation& seen) {
         verdict_of(notice.code == errc::mismatch ? errc::mismatch : errc::peer_lost);
     verdict.text = fmt::format(
         "rank {} failed first ({}): {}", notice.origin, name_of(notice.code), notice.text);
-    verdict.peers = {notice.origin};
+    verdict.peers = blamed_by(notice, seen.peers);
     verdict.was_announced = true;
     return verdict;
   }

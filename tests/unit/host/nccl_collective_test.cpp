@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Every collective on ranks that are processes or threads: types, operations, placements, counts that
-// fit no vector and no chunk, misaligned starts, and nothing written beside the result.
+// Every collective on ranks that are processes or threads: types, operations, placements, counts
+// that fit no vector and no chunk, misaligned starts, and nothing written beside the result.
 #include "nccl_rank.hpp"
 #include "reference.hpp"
 
@@ -40,7 +40,8 @@ template <typename T>
 class guarded_buffer {
  public:
   guarded_buffer(std::size_t elements, std::size_t shift)
-      : begin_(guard_elements + shift), elements_(elements),
+      : begin_(guard_elements + shift),
+        elements_(elements),
         data_(elements + 2 * guard_elements + shift) {
     std::memset(static_cast<void*>(data_.data()), pattern, data_.size() * sizeof(T));
   }
@@ -121,8 +122,13 @@ T reduced_sample(const joined_rank& me, reduce_op op, std::size_t index) {
 template <typename T>
 void all_reduce_round(joined_rank& me, const shape& s) {
   round_buffers<T> b{s, me.rank(), s.count, s.count, 0, 0};
-  EXPECT_EQ(ncclAllReduce(b.source, b.target, s.count, static_cast<int>(s.dtype),
-                          static_cast<int>(s.op), me.comm(), me.stream()),
+  EXPECT_EQ(ncclAllReduce(b.source,
+                          b.target,
+                          s.count,
+                          static_cast<int>(s.dtype),
+                          static_cast<int>(s.op),
+                          me.comm(),
+                          me.stream()),
             0);
   me.synchronize();
   b.check(s, s.count, [&](std::size_t i) { return reduced_sample<T>(me, s.op, i); });
@@ -131,8 +137,14 @@ void all_reduce_round(joined_rank& me, const shape& s) {
 template <typename T>
 void reduce_round(joined_rank& me, const shape& s) {
   round_buffers<T> b{s, me.rank(), s.count, s.count, 0, 0};
-  EXPECT_EQ(ncclReduce(b.source, b.target, s.count, static_cast<int>(s.dtype),
-                       static_cast<int>(s.op), s.root, me.comm(), me.stream()),
+  EXPECT_EQ(ncclReduce(b.source,
+                       b.target,
+                       s.count,
+                       static_cast<int>(s.dtype),
+                       static_cast<int>(s.op),
+                       s.root,
+                       me.comm(),
+                       me.stream()),
             0);
   me.synchronize();
   const std::size_t checked = me.rank() == s.root ? s.count : 0;
@@ -144,8 +156,13 @@ void reduce_scatter_round(joined_rank& me, const shape& s) {
   const auto world = static_cast<std::size_t>(me.ranks());
   const std::size_t mine = static_cast<std::size_t>(me.rank()) * s.count;
   round_buffers<T> b{s, me.rank(), s.count * world, s.count, 0, mine};
-  EXPECT_EQ(ncclReduceScatter(b.source, b.target, s.count, static_cast<int>(s.dtype),
-                              static_cast<int>(s.op), me.comm(), me.stream()),
+  EXPECT_EQ(ncclReduceScatter(b.source,
+                              b.target,
+                              s.count,
+                              static_cast<int>(s.dtype),
+                              static_cast<int>(s.op),
+                              me.comm(),
+                              me.stream()),
             0);
   me.synchronize();
   b.check(s, s.count, [&](std::size_t i) { return reduced_sample<T>(me, s.op, mine + i); });
@@ -154,9 +171,10 @@ void reduce_scatter_round(joined_rank& me, const shape& s) {
 template <typename T>
 void broadcast_round(joined_rank& me, const shape& s) {
   round_buffers<T> b{s, me.rank(), s.count, s.count, 0, 0};
-  EXPECT_EQ(ncclBroadcast(b.source, b.target, s.count, static_cast<int>(s.dtype), s.root,
-                          me.comm(), me.stream()),
-            0);
+  EXPECT_EQ(
+      ncclBroadcast(
+          b.source, b.target, s.count, static_cast<int>(s.dtype), s.root, me.comm(), me.stream()),
+      0);
   me.synchronize();
   b.check(s, s.count, [&](std::size_t i) { return sample<T>(s.root, i); });
 }
@@ -166,9 +184,9 @@ void all_gather_round(joined_rank& me, const shape& s) {
   const auto world = static_cast<std::size_t>(me.ranks());
   const std::size_t mine = static_cast<std::size_t>(me.rank()) * s.count;
   round_buffers<T> b{s, me.rank(), s.count, s.count * world, mine, 0};
-  EXPECT_EQ(ncclAllGather(b.source, b.target, s.count, static_cast<int>(s.dtype), me.comm(),
-                          me.stream()),
-            0);
+  EXPECT_EQ(
+      ncclAllGather(b.source, b.target, s.count, static_cast<int>(s.dtype), me.comm(), me.stream()),
+      0);
   me.synchronize();
   b.check(s, s.count * world, [&](std::size_t i) {
     return sample<T>(static_cast<int>(i / s.count), i % s.count);
@@ -180,9 +198,9 @@ void all_to_all_round(joined_rank& me, const shape& s) {
   const auto world = static_cast<std::size_t>(me.ranks());
   const std::size_t mine = static_cast<std::size_t>(me.rank()) * s.count;
   round_buffers<T> b{s, me.rank(), s.count * world, s.count * world, 0, 0};
-  EXPECT_EQ(ncclAlltoAll(b.source, b.target, s.count, static_cast<int>(s.dtype), me.comm(),
-                         me.stream()),
-            0);
+  EXPECT_EQ(
+      ncclAlltoAll(b.source, b.target, s.count, static_cast<int>(s.dtype), me.comm(), me.stream()),
+      0);
   me.synchronize();
   b.check(s, s.count * world, [&](std::size_t i) {
     return sample<T>(static_cast<int>(i / s.count), mine + i % s.count);
@@ -197,9 +215,10 @@ void gather_round(joined_rank& me, const shape& s) {
   shape own = s;
   own.where = is_root ? s.where : placement::out_of_place;
   round_buffers<T> b{own, me.rank(), s.count, is_root ? s.count * world : 0, mine, 0};
-  EXPECT_EQ(ncclGather(b.source, b.target, s.count, static_cast<int>(s.dtype), s.root, me.comm(),
-                       me.stream()),
-            0);
+  EXPECT_EQ(
+      ncclGather(
+          b.source, b.target, s.count, static_cast<int>(s.dtype), s.root, me.comm(), me.stream()),
+      0);
   me.synchronize();
   b.check(s, is_root ? s.count * world : 0, [&](std::size_t i) {
     return sample<T>(static_cast<int>(i / s.count), i % s.count);
@@ -214,9 +233,10 @@ void scatter_round(joined_rank& me, const shape& s) {
   shape own = s;
   own.where = is_root && world > 1 ? s.where : placement::out_of_place;
   round_buffers<T> b{own, me.rank(), is_root ? s.count * world : 0, s.count, 0, mine};
-  EXPECT_EQ(ncclScatter(b.source, b.target, s.count, static_cast<int>(s.dtype), s.root, me.comm(),
-                        me.stream()),
-            0);
+  EXPECT_EQ(
+      ncclScatter(
+          b.source, b.target, s.count, static_cast<int>(s.dtype), s.root, me.comm(), me.stream()),
+      0);
   me.synchronize();
   b.check(s, s.count, [&](std::size_t i) { return sample<T>(s.root, mine + i); });
 }
@@ -230,10 +250,10 @@ void ring_round(joined_rank& me, const shape& s) {
   own.where = placement::out_of_place;
   round_buffers<T> b{own, me.rank(), s.count, s.count, 0, 0};
   EXPECT_EQ(ncclGroupStart(), 0);
-  EXPECT_EQ(
-      ncclSend(b.source, s.count, static_cast<int>(s.dtype), next, me.comm(), me.stream()), 0);
-  EXPECT_EQ(
-      ncclRecv(b.target, s.count, static_cast<int>(s.dtype), before, me.comm(), me.stream()), 0);
+  EXPECT_EQ(ncclSend(b.source, s.count, static_cast<int>(s.dtype), next, me.comm(), me.stream()),
+            0);
+  EXPECT_EQ(ncclRecv(b.target, s.count, static_cast<int>(s.dtype), before, me.comm(), me.stream()),
+            0);
   EXPECT_EQ(ncclGroupEnd(), 0);
   me.synchronize();
   b.check(own, s.count, [&](std::size_t i) { return sample<T>(before, i); });
@@ -311,10 +331,18 @@ void random_sizes(joined_rank& me) {
             .shift = random() % 5,
             .root = static_cast<int>(random() % static_cast<unsigned int>(me.ranks()))};
     switch (random() % 4) {
-      case 0: all_reduce_round<bfloat16>(me, s); break;
-      case 1: reduce_scatter_round<bfloat16>(me, s); break;
-      case 2: ring_round<bfloat16>(me, s); break;
-      default: broadcast_round<bfloat16>(me, s); break;
+      case 0:
+        all_reduce_round<bfloat16>(me, s);
+        break;
+      case 1:
+        reduce_scatter_round<bfloat16>(me, s);
+        break;
+      case 2:
+        ring_round<bfloat16>(me, s);
+        break;
+      default:
+        broadcast_round<bfloat16>(me, s);
+        break;
     }
   }
 }
@@ -330,11 +358,17 @@ class nccl_collective : public testing::TestWithParam<int> {
   }
 };
 
-TEST_P(nccl_collective, is_exact_in_every_type) { expect_in_processes(every_type); }
+TEST_P(nccl_collective, is_exact_in_every_type) {
+  expect_in_processes(every_type);
+}
 
-TEST_P(nccl_collective, is_exact_at_every_boundary) { expect_in_processes(every_boundary); }
+TEST_P(nccl_collective, is_exact_at_every_boundary) {
+  expect_in_processes(every_boundary);
+}
 
-TEST_P(nccl_collective, is_exact_in_random_sizes) { expect_in_processes(random_sizes); }
+TEST_P(nccl_collective, is_exact_in_random_sizes) {
+  expect_in_processes(random_sizes);
+}
 
 INSTANTIATE_TEST_SUITE_P(worlds,
                          nccl_collective,

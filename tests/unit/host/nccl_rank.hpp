@@ -50,12 +50,8 @@ abi::result ncclScatter(const void* in,
                         abi::comm comm,
                         abi::stream stream);
 abi::result ncclCommInitAll(abi::comm* comms, int count, const int* devices);
-abi::result ncclCommInitRankScalable(abi::comm* comm,
-                                     int ranks,
-                                     int rank,
-                                     int id_count,
-                                     abi::unique_id* ids,
-                                     abi::config* config);
+abi::result ncclCommInitRankScalable(
+    abi::comm* comm, int ranks, int rank, int id_count, abi::unique_id* ids, abi::config* config);
 abi::result ncclCommShrink(abi::comm comm,
                            int* excluded,
                            int excluded_count,
@@ -163,7 +159,7 @@ class joined_rank : public rank_device {
 };
 
 /// Polls a communicator until it is not in progress; its state then.
-inline int settle(nccl_comm comm, std::chrono::seconds limit = std::chrono::seconds{10}) {
+inline int settle(nccl_comm comm, std::chrono::milliseconds limit = std::chrono::seconds{10}) {
   const auto end = std::chrono::steady_clock::now() + limit;
   int state = nccl_results::in_progress;
   while (state == nccl_results::in_progress && std::chrono::steady_clock::now() < end) {

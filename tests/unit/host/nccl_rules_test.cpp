@@ -220,14 +220,12 @@ class nccl_config_values : public testing::TestWithParam<config_case> {};
 
 TEST_P(nccl_config_values, are_checked) {
   run_alone([] {
-    std::thread{[] {  // a thread whose group depth may leak
-      nccl_config config;
-      config.*GetParam().field = GetParam().value;
-      nccl_comm comm = nullptr;
-      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), GetParam().code);
-      EXPECT_EQ(ncclGroupEnd(), GetParam().code == 0 ? 5 : 0);
-      EXPECT_EQ(ncclCommDestroy(comm), 0);
-    }}.join();
+    nccl_config config;
+    config.*GetParam().field = GetParam().value;
+    nccl_comm comm = nullptr;
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), GetParam().code);
+    EXPECT_EQ(ncclGroupEnd(), GetParam().code == 0 ? 5 : 0);  // the leaked depth
+    EXPECT_EQ(ncclCommDestroy(comm), 0);
   });
 }
 
@@ -253,30 +251,29 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(nccl_config_struct, is_known_by_its_magic_and_gated_by_its_version) {
   run_alone([] {
-    std::thread{[] {
-      nccl_comm comm = nullptr;
-      nccl_config config;
-      config.magic = 0x4e43434c;
-      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 4);
-      config = {};
-      config.version = 21800;
-      config.cta_policy = 99;  // not there yet in 2.18
-      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 0);
-    }}.join();
-    std::thread{[] {
-      nccl_comm comm = nullptr;
-      nccl_config config;
-      config.size = 24;
-      config.min_ctas = 0;  // behind the end
-      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 0);
-      EXPECT_EQ(ncclCommDestroy(comm), 0);
-      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, nullptr), 0);
-      EXPECT_EQ(ncclCommDestroy(comm), 0);
-      config = {};
-      config.min_ctas = 4;
-      config.max_ctas = 2;
-      EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 4);
-    }}.join();
+    nccl_comm comm = nullptr;
+    nccl_config config;
+    config.version = 21800;
+    config.cta_policy = 99;  // not there yet in 2.18
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 0);
+    EXPECT_EQ(ncclCommDestroy(comm), 0);
+    config = {};
+    config.size = 24;
+    config.min_ctas = 0;  // behind the end
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 0);
+    EXPECT_EQ(ncclCommDestroy(comm), 0);
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, nullptr), 0);
+    EXPECT_EQ(ncclCommDestroy(comm), 0);
+    config = {};
+    config.magic = 0x4e43434c;
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 4);
+  });
+  run_alone([] {
+    nccl_comm comm = nullptr;
+    nccl_config config;
+    config.min_ctas = 4;
+    config.max_ctas = 2;
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, make_id(), 0, &config), 4);
   });
 }
 
@@ -311,22 +308,20 @@ TEST(nccl_non_blocking, answers_in_progress_until_the_launch_is_done) {
 
 TEST(nccl_non_blocking, keeps_the_refusal_of_a_call_that_came_too_early) {
   run_alone([] {
-    std::thread{[] {
-      const rank_device device;
-      nccl_config config;
-      config.blocking = 0;
-      nccl_comm comm = nullptr;
-      EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, make_id(), 0, &config), nccl_results::in_progress);
-      EXPECT_EQ(settle(comm, 1s), nccl_results::in_progress);
-      int value = 1;
-      EXPECT_EQ(all_reduce_one(comm, value, device.stream()), 4);
-      int state = 0;
-      EXPECT_EQ(ncclCommGetAsyncError(comm, &state), 0);
-      EXPECT_EQ(state, 4);
-      EXPECT_EQ(ncclCommDestroy(comm), 4);
-      EXPECT_EQ(ncclGroupEnd(), 0);  // the leaked depth
-      EXPECT_EQ(ncclCommAbort(comm), 0);
-    }}.join();
+    const rank_device device;
+    nccl_config config;
+    config.blocking = 0;
+    nccl_comm comm = nullptr;
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, make_id(), 0, &config), nccl_results::in_progress);
+    EXPECT_EQ(settle(comm, 100ms), nccl_results::in_progress);
+    int value = 1;
+    EXPECT_EQ(all_reduce_one(comm, value, device.stream()), 4);
+    int state = 0;
+    EXPECT_EQ(ncclCommGetAsyncError(comm, &state), 0);
+    EXPECT_EQ(state, 4);
+    EXPECT_EQ(ncclCommDestroy(comm), 4);
+    EXPECT_EQ(ncclGroupEnd(), 0);  // the leaked depth
+    EXPECT_EQ(ncclCommAbort(comm), 0);
   });
 }
 

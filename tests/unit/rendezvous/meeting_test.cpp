@@ -100,8 +100,9 @@ TEST(meeting, another_value_of_an_equal_fact_ends_it_on_both_sides) {
 
 TEST(meeting, a_reported_fact_is_said_once_and_does_no_harm) {
   std::vector<std::string> said;
-  const diagnostics log{[&](const diagnostic& each) { said.push_back(each.text); }};
-  head first{2, 10s, {.facts = {{"file", "a.so", fact_rule::reported}}}, "127.0.0.1:0", log};
+  meeting_options options;
+  options.log = diagnostics{[&](const diagnostic& each) { said.push_back(each.text); }};
+  head first{2, 10s, {.facts = {{"file", "a.so", fact_rule::reported}}}, "127.0.0.1:0", options};
   auto other = worker(first.where(), 1, 2, 10s, {.facts = {{"file", "b.so", fact_rule::reported}}});
   EXPECT_TRUE(other.get().is_met());
   EXPECT_TRUE(first.result().is_met());

@@ -49,6 +49,12 @@ inline outcome try_meet(const world& place,
   return out;
 }
 
+inline meeting_options quiet() {
+  meeting_options options;
+  options.log = diagnostics{nullptr};
+  return options;
+}
+
 /// Rank 0 on a thread of its own.
 class head {
  public:
@@ -56,9 +62,7 @@ class head {
                 duration limit = 10s,
                 hello mine = {},
                 std::string at = "127.0.0.1:0",
-                diagnostics log = diagnostics{nullptr}) {
-    meeting_options options;
-    options.log = std::move(log);
+                meeting_options options = quiet()) {
     options.on_listening = [this](const std::string& where) { listening_.set_value(where); };
     result_ = std::async(std::launch::async, [=] {
       return try_meet({.address = at, .rank = 0, .world_size = world_size}, mine, limit, options);
@@ -76,22 +80,25 @@ class head {
   std::string where_;
 };
 
-inline std::future<outcome> worker(
-    const std::string& where, int rank, int world_size, duration limit = 10s, hello mine = {}) {
+inline std::future<outcome> worker(const std::string& where,
+                                   int rank,
+                                   int world_size,
+                                   duration limit = 10s,
+                                   hello mine = {},
+                                   meeting_options options = quiet()) {
   return std::async(std::launch::async, [=] {
-    meeting_options options;
-    options.log = diagnostics{nullptr};
     return try_meet(
         {.address = where, .rank = rank, .world_size = world_size}, mine, limit, options);
   });
 }
 
 /// All ranks of a world, met.
-inline std::vector<std::unique_ptr<session>> meet_all(int world_size) {
-  head first{world_size};
+inline std::vector<std::unique_ptr<session>> meet_all(int world_size,
+                                                      const meeting_options& options = quiet()) {
+  head first{world_size, 10s, {}, "127.0.0.1:0", options};
   std::vector<std::future<outcome>> others;
   for (int rank = 1; rank < world_size; ++rank) {
-    others.push_back(worker(first.where(), rank, world_size));
+    others.push_back(worker(first.where(), rank, world_size, 10s, {}, options));
   }
   std::vector<std::unique_ptr<session>> all;
   const auto keep = [&all](outcome out) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+#include "fuzz/wire_property.hpp"
+
 #include <spark_comm/rendezvous/detail/wire.hpp>
 
 #include <gtest/gtest.h>
@@ -141,6 +143,33 @@ TEST(wire, what_is_too_long_is_cut_so_that_it_can_be_read) {
   ASSERT_TRUE(back);
   EXPECT_EQ(back->facts.size(), 32U);
   EXPECT_LT(encode(hello).size(), max_handshake_bytes);
+}
+
+TEST(wire, whatever_is_accepted_is_what_the_encoder_writes) {
+  std::mt19937 random{20240611};  // NOLINT(cert-msc51-cpp): the same bytes in every run
+  const auto pick = [&random](std::size_t below) {
+    return static_cast<std::size_t>(random()) % below;
+  };
+  roster_message roster{.round = 3, .secret = {}, .listeners = {"", "127.0.0.1:1", "[::1]:2"}};
+  const std::vector<bytes> seeds = {
+      encode(sample_hello()),
+      encode(refusal_message{"world size differs"}),
+      encode(waiting_message{{1, 2, 3}}),
+      encode(roster),
+      encode(round_message{7}),
+      encode(mesh_hello_message{.rank = 1, .secret = {}}),
+      encode(step_message{.step = 1, .payload = {}}),
+  };
+  for (int i = 0; i < 100'000; ++i) {
+    bytes mutant = seeds[pick(seeds.size())];
+    for (std::size_t change = pick(4); change > 0 && !mutant.empty(); --change) {
+      mutant[pick(mutant.size())] = static_cast<std::byte>(pick(3) == 0 ? 0xff : pick(256));
+    }
+    if (pick(3) == 0) {
+      mutant.resize(pick(mutant.size() + 8));
+    }
+    ASSERT_TRUE(decoders_hold(mutant)) << i;
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <spark_comm/collectives/spans.hpp>
 #include <spark_comm/comm/communicator.hpp>
 #include <spark_comm/comm/detail/communicator_core.hpp>
+#include <spark_comm/comm/detail/group_context.hpp>
 #include <spark_comm/core/data_type.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/reduce_op.hpp>
@@ -38,7 +39,7 @@ void argument_check::fail(const std::string& message) const {
   context.operation = name_of(kind_);
   context.count_elements = count_elements_;
   context.dtype = dtype_;
-  throw error{errc::invalid_argument, message, context};
+  throw_refusal(error{errc::invalid_argument, message, context});
 }
 
 std::size_t argument_check::bytes(std::size_t blocks) const {
@@ -131,13 +132,13 @@ void require_counts(const communicator& comm,
   }
   error_context context = comm.core().context();
   context.operation = operation;
-  throw error{errc::invalid_argument,
-              fmt::format("spans of {} and {} elements do not fit: the longer must be {} x the "
-                          "shorter",
-                          in_elements,
-                          out_elements,
-                          factor),
-              context};
+  throw_refusal(error{errc::invalid_argument,
+                      fmt::format("spans of {} and {} elements do not fit: the longer must be {} x "
+                                  "the shorter",
+                                  in_elements,
+                                  out_elements,
+                                  factor),
+                      context});
 }
 
 }  // namespace spark_comm::detail

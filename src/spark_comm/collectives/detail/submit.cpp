@@ -6,9 +6,6 @@
 #include <spark_comm/comm/detail/group_context.hpp>
 #include <spark_comm/comm/operation.hpp>
 #include <spark_comm/comm/submission.hpp>
-#include <spark_comm/core/data_type.hpp>
-#include <spark_comm/cuda/memory.hpp>
-#include <spark_comm/cuda/stream_ref.hpp>
 
 namespace spark_comm::detail {
 
@@ -16,18 +13,6 @@ void submit_collective(communicator& comm, const operation& op) {
   communicator_core& core = comm.core();
   if (op.record.count_elements == 0) {
     core.require_operable();
-    return;
-  }
-  if (core.is_alone()) {
-    core.require_operable();
-    core.require_own_stream(op);
-    if (op.in != op.out) {
-      cuda::copy_async(core.device(),
-                       op.out,
-                       op.in,
-                       op.record.count_elements * size_of(op.record.dtype),
-                       cuda::stream_ref{op.stream});
-    }
     return;
   }
   submit(comm, op);

@@ -10,6 +10,7 @@
 #include <spark_comm/core/progress.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/device.hpp>
+#include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/nccl/abi.hpp>
 #include <spark_comm/nccl/config.hpp>
 #include <spark_comm/nccl/library.hpp>
@@ -22,6 +23,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <fmt/format.h>
 #include <memory>
 #include <mutex>
@@ -34,6 +36,15 @@
 
 namespace spark_comm::detail {
 namespace {
+
+// Twice what makes the watchdog look early: it has half of them back before the pool runs dry.
+constexpr std::size_t events_in_flight = 2 * in_flight_table::default_capacity;
+
+// What a close may take beyond its own limit, when it has to abort in the end.
+constexpr auto abort_after_close = std::chrono::milliseconds{700};
+
+// For a thread inside a native call, before the communicator is aborted under it.
+constexpr auto longest_wait_for_issuer = std::chrono::milliseconds{200};
 
 void validate(const world& place, const join_options& options) {
   if (place.world_size < 1) {
@@ -86,7 +97,7 @@ communicator_core::communicator_core(runtime loaded, world place, join_options o
       device_(open_device(loaded_, place_, options_)),
       can_reduce_fp8_(reduces_fp8(loaded_, device_)),
       paths_(make_path_support(loaded_, device_, place_, options_)),
-      events_(device_, in_flight_table::default_capacity) {}
+      events_(device_, events_in_flight) {}
 
 communicator_core::~communicator_core() {
   end_supervision(flight_end::aborted);  // its thread calls back into this object
@@ -114,13 +125,19 @@ void communicator_core::require_operable() const {
   }
 }
 
-void communicator_core::require_healthy() {
-  require_operable();
-  if (const std::optional<native_failure> failure = paths_->failure()) {
+progress communicator_core::poll(cuda::stream_ref s) {
+  try {
+    return device_.poll(s);
+  } catch (const error& failure) {
+    if (failure.kind() == errc::invalid_usage) {
+      throw;
+    }
     error_context around = context();
-    around.peers = failure->peers;
-    fail_and_announce(error{failure->code, failure->text, around, failure->native});
-    status_.require(communicator_action::operate, context());
+    around.operation = "wait";
+    around.sequence = sequence();
+    const error full = failure.with_context(around);
+    fail_and_announce(full);
+    throw full;
   }
 }
 
@@ -132,6 +149,13 @@ rendezvous::hello communicator_core::introduce() const {
   mine.facts.push_back({"NCCL version", nccl::version_text(library.version()), fact_rule::equal});
   mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported});
   mine.facts.push_back(paths_->agreement());
+  // A supervised rank would take an unsupervised one for silent, and a strict one wait for the
+  // others' word before each launch.
+  mine.facts.push_back({"supervision",
+                        options_.supervise.enabled == supervision::off
+                            ? std::string{"off"}
+                            : fmt::format("on, {} check", name_of(options_.supervise.check)),
+                        fact_rule::equal});
   if (options_.sharing == device_sharing::refused) {
     mine.facts.push_back({"device", as_hex(device_.info().uuid), fact_rule::distinct});
   }
@@ -191,8 +215,12 @@ watchdog_hooks communicator_core::make_hooks() {
 }
 
 void communicator_core::connect(const deadline& until) {
-  session_ = rendezvous::session::meet(
-      place_, introduce(), until, {.on_listening = options_.on_listening, .log = loaded_.log()});
+  session_ = rendezvous::session::meet(place_,
+                                       introduce(),
+                                       until,
+                                       {.on_listening = options_.on_listening,
+                                        .log = loaded_.log(),
+                                        .cancel = give_up_.get_token()});
   native_ = std::make_shared<native_communicator>(loaded_.library(), device_);
   const native_setup setup{.id = share_id(until),
                            .rank = place_.rank,
@@ -209,6 +237,9 @@ void communicator_core::connect(const deadline& until) {
       make_hooks(),
       loaded_.log());
   supervisor_->start();
+  if (options_.supervise.enabled == supervision::on) {
+    events_.fill();
+  }
   enter();
   const gate_pass pass{gate_};
   native_->connect(setup, until, [this] {
@@ -221,32 +252,48 @@ void communicator_core::connect(const deadline& until) {
 }
 
 void communicator_core::join(const deadline& until) {
+  error_context around = context();
+  around.operation = "join";
+  around.deadline = until.span();
   try {
     if (!is_alone()) {
       connect(until);
     }
     if (!status_.apply(communicator_event::joined)) {
-      status_.require(communicator_action::operate, context());
+      status_.require(communicator_action::operate, around);
     }
   } catch (const error& failure) {
-    error_context around = context();
-    around.operation = "join";
-    around.deadline = until.span();
     const error full = failure.with_context(around);
-    fail_and_announce(full);
-    gate_.close();
-    end_join();
-    abort_native();
-    release_paths();
-    end_supervision(flight_end::broken);
+    give_up_join(full);
+    throw full;
+  } catch (const std::exception& failure) {
+    const error full{errc::internal, failure.what(), around};
+    give_up_join(full);
     throw full;
   }
   end_join();
 }
 
+void communicator_core::give_up_join(const error& cause) noexcept {
+  fail_and_announce(cause);
+  gate_.close();
+  abort_native(options_.abort_deadline);
+  release_paths();
+  end_supervision(flight_end::broken);
+  end_join();
+}
+
 void communicator_core::end_join() noexcept {
-  const std::scoped_lock lock{life_mutex_};
-  is_joining_ = false;
+  {
+    const std::scoped_lock lock{life_mutex_};
+    is_joining_ = false;
+  }
+  join_over_.notify_all();
+}
+
+bool communicator_core::wait_for_join(const deadline& until) {
+  std::unique_lock lock{life_mutex_};
+  return join_over_.wait_for(lock, until.remaining(), [this] { return !is_joining_; });
 }
 
 void communicator_core::wait_for_work(const deadline& until) {
@@ -273,26 +320,36 @@ void communicator_core::tear_down(const deadline& until) {
   gate_.close();
   paths_->disconnect();
   supervisor_->say_farewell();
-  // Its work is over, but destroying it waits for the peers, who may never come.
+  // Its work is over, but destroying it may wait for graphs that hold its operations, or for peers.
   bounded_call destroy{[native = native_, until] { native->destroy(until); }};
   if (destroy.wait(until) == wait_result::timed_out) {
-    throw error{errc::timed_out, "the peers did not close in time", {.deadline = until.span()}};
+    throw error{errc::timed_out,
+                "the native communicator did not end in time: does a graph still hold one of its "
+                "operations?",
+                {.deadline = until.span()}};
   }
-  if (paths_->is_shared() && options_.supervise.enabled == supervision::on) {
-    wait_for_farewells(until);
-  }
+  // A failure or an abort that came meanwhile is the end that it has come to.
+  require_operable();
+  wait_for_farewells(until);
 }
 
-// A rank says farewell when it has let go of its peers' memory: before that ours must not go.
-void communicator_core::wait_for_farewells(const deadline& until) const {
-  const auto is_here = [](const peer_observation& peer) {
-    return peer.connection == peer_connection::open && !peer.failure;
-  };
-  while (std::ranges::any_of(supervisor_->peers(), is_here)) {
-    if (until.has_passed()) {
-      throw error{errc::timed_out, "the peers did not close in time", {.deadline = until.span()}};
+void communicator_core::close_ready(duration limit) {
+  if (is_closing_.exchange(true)) {
+    throw error{errc::invalid_usage, "another thread is closing the communicator", context()};
+  }
+  try {
+    tear_down(deadline::after(limit));
+  } catch (const error& failure) {
+    if (failure.kind() == errc::invalid_usage) {
+      is_closing_ = false;
+      throw;  // another thread issues operations: nothing has been done
     }
-    std::this_thread::sleep_for(std::chrono::microseconds{100});
+    error_context around = context();
+    around.operation = "close";
+    around.sequence = sequence();
+    // Short, because the caller's limit has passed.
+    abort_within(std::min<duration>(options_.abort_deadline, abort_after_close));
+    throw failure.with_context(around);
   }
 }
 
@@ -300,29 +357,35 @@ void communicator_core::close(duration limit) {
   if (!status_.require(communicator_action::close, context())) {
     return;
   }
-  const bool is_whole = status_.state() == communicator_state::ready && !is_alone();
-  if (is_whole) {
-    try {
-      tear_down(deadline::after(limit));
-    } catch (const error& failure) {
+  if (status_.state() == communicator_state::joining) {
+    abort();
+    if (!wait_for_join(deadline::after(limit))) {
       error_context around = context();
       around.operation = "close";
-      around.sequence = sequence();
-      abort();
-      throw failure.with_context(around);
+      around.deadline = limit;
+      throw error{errc::timed_out, "the join has not come out of a native call yet", around};
     }
   }
+  const bool is_whole = status_.state() == communicator_state::ready && !is_alone();
+  if (is_whole) {
+    close_ready(limit);
+  }
   gate_.close();
-  abort_native();  // does nothing after an orderly end
+  abort_native(options_.abort_deadline);  // does nothing after an orderly end
   release_paths();
   end_supervision(is_whole ? flight_end::closed : flight_end::broken);
   status_.apply(communicator_event::closed);
 }
 
 void communicator_core::abort() noexcept {
+  abort_within(options_.abort_deadline);
+}
+
+void communicator_core::abort_within(duration limit) noexcept {
   if (!status_.apply(communicator_event::aborted)) {
     return;
   }
+  give_up_.request_stop();
   gate_.close();
   paths_->abort();
   {
@@ -338,26 +401,26 @@ void communicator_core::abort() noexcept {
                                    .text = "this rank aborted its communicator",
                                    .peers = {}});
   }
-  abort_native();
+  abort_native(limit);
   release_paths();
   end_supervision(flight_end::aborted);
 }
 
-void communicator_core::abort_native() noexcept {
+void communicator_core::abort_native(duration limit) noexcept {
   std::shared_ptr<native_communicator> native;
   {
     const std::scoped_lock lock{life_mutex_};
-    native = std::exchange(native_, nullptr);
+    native = native_;
   }
   if (native == nullptr || !native->is_live()) {
     return;
   }
   try {
-    const deadline until = deadline::after(options_.abort_deadline);
+    const deadline until = deadline::after(limit);
     // Whoever is inside a native call gets a moment to come out; one that is stuck there is what
     // the abort is for, so it goes ahead all the same.
-    static_cast<void>(gate_.wait_until_empty(deadline::after(
-        std::min<duration>(options_.abort_deadline / 4, std::chrono::milliseconds{200}))));
+    static_cast<void>(gate_.wait_until_empty(
+        deadline::after(std::min<duration>(limit / 4, longest_wait_for_issuer))));
     bounded_call call{[native] { native->abort(); }};
     if (call.wait(until) == wait_result::timed_out) {
       loaded_.log().report(
@@ -367,32 +430,15 @@ void communicator_core::abort_native() noexcept {
                       options_.name,
                       place_.rank,
                       place_.world_size,
-                      std::chrono::duration_cast<std::chrono::milliseconds>(options_.abort_deadline)
-                          .count()));
+                      std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()));
     }
   } catch (const std::exception& failure) {
     loaded_.log().report(failure, "while aborting a communicator");
   }
 }
 
-void communicator_core::release_paths() noexcept {
-  try {
-    // Freeing waits for the kernels that use the memory; the abort word has told them to end.
-    bounded_call call{[paths = paths_] { paths->release(); }};
-    if (call.wait(deadline::after(options_.abort_deadline)) == wait_result::timed_out) {
-      loaded_.log().report(severity::error,
-                           fmt::format("the memory of the paths of '{}' rank {}/{} is left behind: "
-                                       "a kernel still holds it",
-                                       options_.name,
-                                       place_.rank,
-                                       place_.world_size));
-    }
-  } catch (const std::exception& failure) {
-    loaded_.log().report(failure, "while freeing the memory of paths");
-  }
-}
-
 void communicator_core::end_supervision(flight_end how) noexcept {
+  const std::scoped_lock lock{end_mutex_};
   if (supervisor_ != nullptr) {
     supervisor_->stop(how);
   } else if (session_ != nullptr) {

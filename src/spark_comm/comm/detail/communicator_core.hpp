@@ -11,6 +11,7 @@
 #include <spark_comm/comm/options.hpp>
 #include <spark_comm/comm/runtime.hpp>
 #include <spark_comm/core/error.hpp>
+#include <spark_comm/core/progress.hpp>
 #include <spark_comm/cuda/device.hpp>
 #include <spark_comm/cuda/memory.hpp>
 #include <spark_comm/cuda/stream.hpp>
@@ -20,10 +21,12 @@
 #include <spark_comm/supervise/supervisor.hpp>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 
 namespace spark_comm::detail {
 
@@ -72,6 +75,10 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
 
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
 
+  /// Whether all work on `s` is over.
+  /// Throws: device_failed (broken); invalid_usage while it is being captured.
+  [[nodiscard]] progress poll(cuda::stream_ref s);
+
   /// Keeps the first error; later ones are dropped.
   void fail(const error& cause) noexcept;
 
@@ -85,7 +92,8 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   /// Meets the others and connects. Throws after having cleaned up.
   void join(const deadline& until);
 
-  /// Orderly end; throws timed_out after having aborted.
+  /// Orderly end. Throws after having aborted; invalid_usage, and nothing done, when another thread
+  /// issues or closes.
   void close(duration limit);
 
   void abort() noexcept;
@@ -97,7 +105,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   void leave() noexcept { gate_.leave(); }
 
   /// Throws invalid_argument when the operation's stream belongs to another device.
-  void require_own_stream(const operation& op);
+  void require_own_stream(const operation& op) const;
 
   /// Numbers the operation and writes it down.
   followed_operation note(operation& op);
@@ -109,12 +117,16 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   /// The native calls of `op`.
   [[nodiscard]] launch_result launch(const operation& op) const noexcept;
 
-  /// After a launch that answered success or in-progress: waits until NCCL has really launched it
-  /// (in progress where its environment makes every communicator non-blocking), then has the
-  /// operation watched.
-  void follow(const operation& op, const followed_operation& followed, nccl::abi::result launched);
+  /// After the launch: waits until NCCL has launched what it was given, for libraries that were
+  /// told by their environment to make every communicator non-blocking; then has the operation
+  /// watched.
+  void follow(const operation& op, const followed_operation& followed);
 
-  /// Turns a failed launch into the error to throw, and breaks the communicator.
+  /// Breaks the communicator, because an operation failed that has taken its place in the order,
+  /// and gives the error to throw.
+  [[nodiscard]] error noted_failure(const error& failure, const operation& op);
+
+  /// The same for a native call's answer.
   [[nodiscard]] error launch_failure(const launch_result& result, const operation& op);
 
   /// Breaks the communicator and tells the peers.
@@ -134,10 +146,14 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   [[nodiscard]] nccl::abi::unique_id share_id(const deadline& until);
   [[nodiscard]] watchdog_hooks make_hooks();
   void connect(const deadline& until);
+  void give_up_join(const error& cause) noexcept;
   void end_join() noexcept;
+  [[nodiscard]] bool wait_for_join(const deadline& until);
   void wait_for_work(const deadline& until);
   void tear_down(const deadline& until);
-  void abort_native() noexcept;
+  void close_ready(duration limit);
+  void abort_within(duration limit) noexcept;
+  void abort_native(duration limit) noexcept;
   void wait_for_farewells(const deadline& until) const;
   void release_paths() noexcept;
   void end_supervision(flight_end how) noexcept;
@@ -158,11 +174,14 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   std::shared_ptr<path_support> paths_;
   call_gate gate_;
   completion_events events_;
-  cuda::abi::stream own_device_stream_ = nullptr;  // the last one found to be of our device
   std::optional<cuda::stream> own_stream_;
   std::optional<cuda::device_buffer> barrier_memory_;
 
+  std::stop_source give_up_;  // ends a meeting that is under way
+  std::atomic<bool> is_closing_{false};
+  std::mutex end_mutex_;   // one thread at a time ends the supervision
   std::mutex life_mutex_;  // guards the next two: made by the join, taken by whoever ends it
+  std::condition_variable join_over_;
   bool is_joining_ = true;
   std::shared_ptr<native_communicator> native_;
   nccl::abi::comm working_ = nullptr;  // native_->working(), for the launches; set before `ready`

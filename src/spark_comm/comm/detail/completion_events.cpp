@@ -16,7 +16,16 @@
 namespace spark_comm::detail {
 
 completion_events::completion_events(cuda::device device, std::size_t capacity)
-    : device_(std::move(device)), capacity_(capacity), pairs_(capacity), released_(capacity) {}
+    : device_(std::move(device)), capacity_(capacity), pairs_(capacity), released_(capacity) {
+  spare_.reserve(capacity);
+}
+
+void completion_events::fill() {
+  while (created_ < capacity_) {
+    pairs_[created_].emplace(pair{.start = device_.create_event(), .end = device_.create_event()});
+    spare_.push_back(created_++);
+  }
+}
 
 std::optional<std::uint64_t> completion_events::take() {
   if (!spare_.empty()) {
@@ -28,11 +37,7 @@ std::optional<std::uint64_t> completion_events::take() {
   if (reused_ < returned_.load(std::memory_order_acquire)) {
     return released_[reused_++ % capacity_];
   }
-  if (created_ == capacity_) {
-    return std::nullopt;
-  }
-  pairs_[created_].emplace(pair{.start = device_.create_event(), .end = device_.create_event()});
-  return created_++;
+  return std::nullopt;
 }
 
 // The events are recorded by the bare call: `event::record` asks the driver twice more, and this is

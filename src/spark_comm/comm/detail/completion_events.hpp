@@ -22,8 +22,11 @@ namespace spark_comm::detail {
 /// Threads: one issues (`begin`, `end`, `put_back`), one other probes and releases.
 class completion_events {
  public:
-  /// Cost: two events an operation in flight, made as they are first needed.
   completion_events(cuda::device device, std::size_t capacity);
+
+  /// Makes all events now: making one costs more than recording many. Who: before the first
+  /// `begin`.
+  void fill();
 
   /// A pair whose first event is recorded on `s`; none when all are in use.
   /// Throws: device_failed.

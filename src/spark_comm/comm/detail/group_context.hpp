@@ -9,7 +9,9 @@
 #include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/comm/detail/issue.hpp>
 #include <spark_comm/comm/operation.hpp>
+#include <spark_comm/core/error.hpp>
 
+#include <optional>
 #include <vector>
 
 namespace spark_comm::detail {
@@ -22,6 +24,10 @@ class group_context {
 
   void open() noexcept { ++depth_; }
 
+  /// A call inside the group was refused: should the program swallow that error, the outermost
+  /// `commit` throws it, and nothing of the group is launched. The first one counts.
+  void refuse(const error& cause);
+
   /// Ends the innermost scope. At the outermost, launches everything, or drops it when any scope of
   /// the group was left without a commit.
   void commit();
@@ -32,6 +38,7 @@ class group_context {
  private:
   int depth_ = 0;
   bool is_dropped_ = false;
+  std::optional<error> refused_;
   std::vector<batch> batches_;
 };
 
@@ -41,5 +48,8 @@ class group_context {
 
 /// The same, or null when the thread has none open.
 [[nodiscard]] group_context* open_group() noexcept;
+
+/// Throws `cause`, for a call that was refused; the thread's group, if one is open, keeps it.
+[[noreturn]] void throw_refusal(const error& cause);
 
 }  // namespace spark_comm::detail

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/comm/detail/issue.hpp>
+#include <spark_comm/comm/detail/solo.hpp>
 #include <spark_comm/comm/operation.hpp>
-#include <spark_comm/core/data_type.hpp>
 #include <spark_comm/core/error.hpp>
-#include <spark_comm/cuda/abi.hpp>
 #include <spark_comm/cuda/device.hpp>
-#include <spark_comm/cuda/driver.hpp>
-#include <spark_comm/cuda/memory.hpp>
-#include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/nccl/abi.hpp>
 #include <spark_comm/nccl/api.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <deque>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,54 +43,6 @@ std::deque<entered_core> enter_all(std::span<const batch> batches) {
   return inside;
 }
 
-bool is_launched(nccl::abi::result code) noexcept {
-  return code == results::success || code == results::in_progress;
-}
-
-// Makes the device current where it is not: asking is cheaper than pushing and popping.
-class current_device {
- public:
-  [[nodiscard]] explicit current_device(const cuda::device& device) {
-    const cuda::driver& driver = device.loaded_driver();
-    cuda::abi::context current = nullptr;
-    driver.check(driver.table().cuCtxGetCurrent(&current), "cuCtxGetCurrent");
-    if (current != device.context()) {
-      scope_.emplace(device);
-    }
-  }
-
- private:
-  std::optional<cuda::device_scope> scope_;
-};
-
-// The messages of a world of one: the n-th send and the n-th receive belong together.
-void exchange_with_self(const communicator_core& core, std::span<const operation> operations) {
-  std::vector<operation> sends;
-  std::vector<operation> receives;
-  for (const operation& op : operations) {
-    (op.record.kind == operation_kind::send ? sends : receives).push_back(op);
-  }
-  const auto pairs_up = [](const operation& sent, const operation& received) {
-    return sent.record.count_elements == received.record.count_elements &&
-           sent.record.dtype == received.record.dtype;
-  };
-  if (!std::ranges::equal(sends, receives, pairs_up)) {
-    throw error{errc::invalid_argument,
-                "the sends and receives of a group in a world of one do not pair up",
-                core.context()};
-  }
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    const operation_record& record = sends[i].record;
-    if (record.count_elements > 0 && sends[i].in != receives[i].out) {
-      cuda::copy_async(core.device(),
-                       receives[i].out,
-                       sends[i].in,
-                       record.count_elements * size_of(record.dtype),
-                       cuda::stream_ref{receives[i].stream});
-    }
-  }
-}
-
 // What a batch's operations need between their preparation and the end of their launch.
 struct prepared_batch {
   communicator_core* core;
@@ -109,12 +54,11 @@ struct prepared_batch {
 // Writes down the members, then the group. Only the group is watched: its members are launched
 // together, so they end together.
 prepared_batch prepare(const batch& part) {
-  prepared_batch ready{part.core.get(), part.operations, {}, {}};
+  prepared_batch ready{part.core.get(), part.operations, part.operations.back(), {}};
   for (operation& op : ready.operations) {
     op.record.set(operation_flag::in_group);
     part.core->note(op);
   }
-  ready.end = ready.operations.back();
   ready.end.record = {.count_elements = ready.operations.size(), .kind = operation_kind::group};
   ready.followed = part.core->prepare(ready.end);
   return ready;
@@ -131,22 +75,36 @@ group_outcome run_native_group(const nccl::api& call,
                                std::span<const prepared_batch> batches) noexcept {
   const prepared_batch& first = batches.front();
   group_outcome outcome{{call.ncclGroupStart(), "ncclGroupStart"}, &first, &first.end};
-  if (!is_launched(outcome.result.code)) {
+  if (outcome.result.code != results::success) {
     return outcome;
   }
   for (const prepared_batch& part : batches) {
     for (const operation& op : part.operations) {
-      if (is_launched(outcome.result.code)) {
+      if (outcome.result.code == results::success) {
         outcome = {part.core->launch(op), &part, &op};
       }
     }
   }
   // After a refused call the end refuses the whole group and launches nothing.
   const nccl::abi::result end = call.ncclGroupEnd();
-  if (is_launched(outcome.result.code)) {
+  if (outcome.result.code == results::success && end != results::in_progress) {
     outcome = {{end, "ncclGroupEnd"}, &first, &first.end};
   }
   return outcome;
+}
+
+void launch_group(const nccl::api& call, std::span<const batch> batches) {
+  std::vector<prepared_batch> ready;
+  for (const batch& part : batches) {
+    ready.push_back(prepare(part));
+  }
+  const group_outcome outcome = run_native_group(call, ready);
+  if (outcome.result.code != results::success) {
+    throw outcome.part->core->launch_failure(outcome.result, *outcome.op);
+  }
+  for (const prepared_batch& part : ready) {
+    part.core->follow(part.end, part.followed);
+  }
 }
 
 }  // namespace
@@ -155,45 +113,46 @@ void issue(communicator_core& core, operation op) {
   const entered_core inside{core};
   core.require_healthy();
   core.require_own_stream(op);
-  const current_device current{core.device()};
+  if (core.is_alone()) {
+    run_alone(core, std::span{&op, 1});
+    return;
+  }
+  const cuda::device_scope current{core.device()};
   const followed_operation followed = core.prepare(op);
   const launch_result result = core.launch(op);
-  if (!is_launched(result.code)) {
+  if (result.code != results::success) {
     throw core.launch_failure(result, op);
   }
-  core.follow(op, followed, result.code);
+  core.follow(op, followed);
 }
 
-void issue_group(std::vector<batch> batches) {
-  for (const batch& part : batches) {
+void issue_group(std::span<const batch> all) {
+  const std::deque<entered_core> inside = enter_all(all);
+  for (const batch& part : all) {
+    part.core->require_operable();
+    require_paired_self_messages(*part.core, part.operations);
+  }
+  std::vector<batch> batches;
+  for (const batch& part : all) {
     if (part.core->is_alone()) {
-      exchange_with_self(*part.core, part.operations);
+      run_alone(*part.core, part.operations);
+    } else {
+      batches.push_back(part);
     }
   }
-  std::erase_if(batches, [](const batch& part) { return part.core->is_alone(); });
   if (batches.empty()) {
     return;  // NCCL leaks a little with every empty group
   }
-  const std::deque<entered_core> inside = enter_all(batches);
-  for (const batch& part : batches) {
-    part.core->require_operable();
-  }
   const communicator_core& first = *batches.front().core;
-  const current_device current{first.device()};
-  std::vector<prepared_batch> ready;
-  for (const batch& part : batches) {
-    ready.push_back(prepare(part));
-  }
-  const group_outcome outcome = run_native_group(first.loaded().library().table(), ready);
-  if (!is_launched(outcome.result.code)) {
-    const error failure = outcome.part->core->launch_failure(outcome.result, *outcome.op);
+  const cuda::device_scope current{first.device()};
+  try {
+    launch_group(first.loaded().library().table(), batches);
+  } catch (const error& failure) {
+    // Some of the communicators have counted operations that their peers will not see.
     for (const batch& part : batches) {
       part.core->fail_and_announce(failure);
     }
-    throw failure;
-  }
-  for (const prepared_batch& part : ready) {
-    part.core->follow(part.end, part.followed, outcome.result.code);
+    throw;
   }
 }
 

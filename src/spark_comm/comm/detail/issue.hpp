@@ -7,6 +7,7 @@
 #include <spark_comm/comm/operation.hpp>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace spark_comm::detail {
@@ -23,6 +24,6 @@ void issue(communicator_core& core, operation op);
 /// Issues all batches as one native group.
 /// Throws: as `submit`; a failure breaks every communicator of the group, and nothing of the group
 /// was launched.
-void issue_group(std::vector<batch> batches);
+void issue_group(std::span<const batch> all);
 
 }  // namespace spark_comm::detail

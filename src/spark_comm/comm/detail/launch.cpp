@@ -57,30 +57,37 @@ followed_operation communicator_core::note(operation& op) {
 
 followed_operation communicator_core::prepare(operation& op) {
   followed_operation followed = note(op);
-  if (options_.supervise.check == mismatch_check::strict &&
-      options_.supervise.enabled == supervision::on) {
-    require_agreement(op);
-  }
-  if (options_.supervise.enabled == supervision::on && !op.record.has(operation_flag::captured)) {
-    followed.events = events_.begin(cuda::stream_ref{op.stream});
+  try {
+    if (options_.supervise.check == mismatch_check::strict &&
+        options_.supervise.enabled == supervision::on) {
+      require_agreement(op);
+    }
+    if (options_.supervise.enabled == supervision::on && !op.record.has(operation_flag::captured)) {
+      followed.events = events_.begin(cuda::stream_ref{op.stream});
+    }
+  } catch (const error& failure) {
+    throw noted_failure(failure, op);
   }
   return followed;
 }
 
 launch_result communicator_core::launch(const operation& op) const noexcept {
-  return op.launch(loaded_.library().table(), working_, op);
+  const launch_result result = op.launch(loaded_.library().table(), working_, op);
+  return result.code == results::in_progress ? launch_result{} : result;
 }
 
-void communicator_core::follow(const operation& op,
-                               const followed_operation& followed,
-                               nccl::abi::result launched) {
-  if (launched == results::in_progress) {
+void communicator_core::follow(const operation& op, const followed_operation& followed) {
+  // After an abort, which did not wait for us, the native handle is dead.
+  require_operable();
+  try {
     settle_launch(op);
+    if (!followed.events) {
+      return;
+    }
+    events_.end(*followed.events, cuda::stream_ref{op.stream});
+  } catch (const error& failure) {
+    throw noted_failure(failure, op);
   }
-  if (!followed.events) {
-    return;
-  }
-  events_.end(*followed.events, cuda::stream_ref{op.stream});
   const duration limit = op.deadline.value_or(options_.operation_deadline);
   if (!supervisor_->follow({.record = op.record,
                             .flight_index = followed.flight_index,
@@ -97,49 +104,59 @@ void communicator_core::require_agreement(const operation& op) {
   if (answer == agreement::agreed) {
     return;
   }
-  error_context around = context();
-  around.operation = name_of(op.record.kind);
-  around.sequence = op.record.sequence;
+  require_operable();  // the watchdog may have put it into words already
+  error_context around;
   around.deadline = until.span();
-  std::string text = answer == agreement::timed_out
-                         ? "another rank has not issued this operation"
-                         : "another rank issued another operation, failed or is gone";
+  std::string text = answer == agreement::timed_out ? "has not been issued by every rank"
+                                                    : "a rank failed, or is gone";
+  errc code = answer == agreement::timed_out ? errc::timed_out : errc::peer_lost;
   for (const peer_observation& peer : supervisor_->peers()) {
+    const bool is_behind = peer.collectives_submitted < op.record.ordinal;
     if (peer.parted) {
-      around.peers.push_back(peer.rank);
+      code = errc::mismatch;
       text = describe(*peer.parted, peer.rank);
+      around.peers = {peer.rank};
+      break;
+    }
+    if (answer == agreement::timed_out ? is_behind
+                                       : peer.failure || peer.connection != peer_connection::open) {
+      around.peers.push_back(peer.rank);
     }
   }
-  const error failure{
-      answer == agreement::timed_out ? errc::timed_out : errc::mismatch, text, around};
-  fail_and_announce(failure);
-  throw failure;
+  throw error{code, text, around};
 }
 
-error communicator_core::launch_failure(const launch_result& result, const operation& op) {
+error communicator_core::noted_failure(const error& failure, const operation& op) {
   error_context around = context();
   around.operation = name_of(op.record.kind);
   around.sequence = op.record.sequence;
   around.count_elements = op.record.count_elements;
   around.dtype = op.record.dtype;
-  const error failure =
-      (result.failure ? *result.failure : loaded_.library().to_error(result.code, result.function))
-          .with_context(around);
-  // An invalid argument, too: what could be checked was checked before, and the other ranks may
-  // have launched their half by now.
-  fail_and_announce(failure);
-  return failure;
+  error full = failure.with_context(around);
+  fail_and_announce(full);
+  if (status_.state() == communicator_state::aborted) {
+    return error{errc::aborted, "the communicator was aborted meanwhile", around};
+  }
+  return full;
+}
+
+error communicator_core::launch_failure(const launch_result& result, const operation& op) {
+  // An invalid argument breaks it, too: what could be checked was checked before, and the other
+  // ranks may have launched their half by now.
+  return noted_failure(
+      result.failure ? *result.failure : loaded_.library().to_error(result.code, result.function),
+      op);
 }
 
 void communicator_core::settle_launch(const operation& op) {
-  const deadline until = deadline::after(op.deadline.value_or(options_.operation_deadline));
-  try {
-    native_->settle(working_, until, [this] { require_operable(); });
-  } catch (const error& failure) {
-    const error full = failure.with_context(context());
-    fail_and_announce(full);
-    throw full;
+  nccl::abi::result state = results::success;
+  if (loaded_.library().table().ncclCommGetAsyncError(working_, &state) == results::success &&
+      state == results::success) {
+    return;
   }
+  native_->settle(working_,
+                  deadline::after(op.deadline.value_or(options_.operation_deadline)),
+                  [this] { require_operable(); });
 }
 
 bool communicator_core::is_captured(cuda::stream_ref stream) const {
@@ -149,11 +166,9 @@ bool communicator_core::is_captured(cuda::stream_ref stream) const {
   return status != cuda::abi::capture_status::none;
 }
 
-void communicator_core::require_own_stream(const operation& op) {
-  // The null stream is the default one of our own device, which is current during the launch. One
-  // that was asked about is not asked again in a row: this is the way of every operation.
-  if (op.stream == nullptr || op.stream == own_device_stream_) {
-    return;
+void communicator_core::require_own_stream(const operation& op) const {
+  if (op.stream == nullptr) {
+    return;  // the default stream of our own device, which is current during the launch
   }
   cuda::abi::context owner = nullptr;
   const cuda::driver& driver = loaded_.driver();
@@ -165,7 +180,6 @@ void communicator_core::require_own_stream(const operation& op) {
                 "the stream belongs to another device than the communicator",
                 around};
   }
-  own_device_stream_ = op.stream;
 }
 
 const cuda::stream& communicator_core::own_stream() {
@@ -176,6 +190,8 @@ const cuda::stream& communicator_core::own_stream() {
 }
 
 void* communicator_core::barrier_element() {
+  enter();
+  const gate_pass pass{gate_};
   if (!barrier_memory_) {
     barrier_memory_ = cuda::device_buffer::allocate(device_, barrier_bytes);
     cuda::fill_async(device_, barrier_memory_->address(), 0, barrier_bytes, own_stream());

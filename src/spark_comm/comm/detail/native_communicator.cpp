@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -56,31 +58,34 @@ void native_communicator::connect(const native_setup& setup,
   nccl::abi::config parent_config =
       nccl::make_config(setup.options, nccl::blocking_mode::non_blocking);
   parent_config.split_share = 1;
+  nccl::abi::comm parent = nullptr;
   const nccl::abi::result init =
-      call.ncclCommInitRankConfig(&parent_, setup.world_size, setup.id, setup.rank, &parent_config);
+      call.ncclCommInitRankConfig(&parent, setup.world_size, setup.id, setup.rank, &parent_config);
+  parent_.store(parent);
   if (!is_healthy(init)) {
     library_.check(init, "ncclCommInitRankConfig");
   }
-  settle(parent_, until, give_up);
+  settle(parent, until, give_up);
 
   nccl::abi::config child_config = nccl::make_config(setup.options, nccl::blocking_mode::blocking);
   child_config.split_share = 1;
   const nccl::abi::result split =
-      call.ncclCommSplit(parent_, 0, setup.rank, &pending_child_, &child_config);
+      call.ncclCommSplit(parent, 0, setup.rank, &pending_child_, &child_config);
   if (!is_healthy(split)) {
     library_.check(split, "ncclCommSplit");
   }
   // The split answers "success" while it works in the background: the parent's state decides.
-  settle(parent_, until, give_up);
-  child_ = std::exchange(pending_child_, nullptr);
-  if (child_ == nullptr) {
+  settle(parent, until, give_up);
+  const nccl::abi::comm child = std::exchange(pending_child_, nullptr);
+  if (child == nullptr) {
     throw error{errc::internal, "ncclCommSplit ended well and made no communicator"};
   }
-  settle(child_, until, give_up);
+  child_.store(child);
+  settle(child, until, give_up);
 }
 
 nccl::abi::result native_communicator::async_error() const noexcept {
-  for (nccl::abi::comm comm : {child_, parent_}) {
+  for (nccl::abi::comm comm : {child_.load(), parent_.load()}) {
     if (comm != nullptr) {
       nccl::abi::result state = results::success;
       const nccl::abi::result asked = library_.table().ncclCommGetAsyncError(comm, &state);
@@ -97,34 +102,69 @@ nccl::abi::result native_communicator::async_error() const noexcept {
 
 void native_communicator::destroy(const deadline& until) {
   const cuda::device_scope current{device_};
-  const nccl::api& call = library_.table();
-  // A handle is dead whatever destroy answers, so it leaves the object before the call.
-  if (child_ != nullptr) {
-    library_.check(call.ncclCommDestroy(std::exchange(child_, nullptr)), "ncclCommDestroy");
+  // A handle is dead whatever destroy answers, so it leaves the object before the call. The parent
+  // stays in an abort's reach meanwhile: the two share a flag, so aborting it ends this call too.
+  if (const nccl::abi::comm child = child_.exchange(nullptr); child != nullptr) {
+    library_.check(library_.table().ncclCommDestroy(child), "ncclCommDestroy");
   }
-  if (parent_ != nullptr) {
-    const nccl::abi::result finalize = call.ncclCommFinalize(parent_);
-    if (!is_healthy(finalize)) {
-      library_.check(finalize, "ncclCommFinalize");
+  const nccl::abi::comm parent = parent_.exchange(nullptr);
+  if (parent == nullptr) {
+    return;  // there was none, or an abort has taken it
+  }
+  try {
+    destroy_parent(parent, until);
+  } catch (...) {
+    parent_.store(parent);
+    if (is_aborted_.load()) {
+      abort();  // the one that came meanwhile found nothing
     }
-    // Destroying one that is in progress or failed would leave this thread's group depth raised.
-    settle(parent_, until, [] {});
-    library_.check(call.ncclCommDestroy(std::exchange(parent_, nullptr)), "ncclCommDestroy");
+    throw;
+  }
+}
+
+void native_communicator::destroy_parent(nccl::abi::comm parent, const deadline& until) const {
+  const nccl::api& call = library_.table();
+  const nccl::abi::result finalize = call.ncclCommFinalize(parent);
+  if (!is_healthy(finalize)) {
+    library_.check(finalize, "ncclCommFinalize");
+  }
+  // Destroying one that is in progress or failed would leave this thread's group depth raised.
+  settle(parent, until, [this] {
+    if (is_aborted_.load()) {
+      throw error{errc::aborted, "the communicator was aborted while it was being destroyed"};
+    }
+  });
+  // The answer changes nothing: the handle is dead, and another try would be a second free.
+  const nccl::abi::result destroyed = call.ncclCommDestroy(parent);
+  if (destroyed != results::success) {
+    library_.log().report(library_.to_error(destroyed, "ncclCommDestroy"),
+                          "while destroying a communicator");
   }
 }
 
 void native_communicator::abort() noexcept {
   try {
+    is_aborted_.store(true);
+    const std::scoped_lock lock{abort_mutex_};
     const cuda::device_scope current{device_};
-    for (nccl::abi::comm* owned : {&child_, &pending_child_, &parent_}) {
-      if (*owned != nullptr) {
-        // Which answer it gives changes nothing: the handle is dead and the communicator is gone.
-        library_.check(library_.table().ncclCommAbort(std::exchange(*owned, nullptr)),
-                       "ncclCommAbort");
-      }
-    }
-  } catch (const error& failure) {
+    abort_handle(child_.exchange(nullptr));
+    abort_handle(parent_.exchange(nullptr));
+    // After the parent, whose end waits for the thread that may still write it.
+    abort_handle(std::exchange(pending_child_, nullptr));
+  } catch (const std::exception& failure) {
     library_.log().report(failure, "while aborting a communicator");
+  }
+}
+
+void native_communicator::abort_handle(nccl::abi::comm handle) const {
+  if (handle == nullptr) {
+    return;
+  }
+  // Which answer it gives changes nothing: the handle is dead and the communicator is gone.
+  const nccl::abi::result answer = library_.table().ncclCommAbort(handle);
+  if (answer != results::success) {
+    library_.log().report(library_.to_error(answer, "ncclCommAbort"),
+                          "while aborting a communicator");
   }
 }
 

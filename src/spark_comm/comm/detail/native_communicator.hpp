@@ -9,8 +9,9 @@
 #include <spark_comm/nccl/config.hpp>
 #include <spark_comm/nccl/library.hpp>
 
+#include <atomic>
 #include <functional>
-#include <source_location>
+#include <mutex>
 
 namespace spark_comm::detail {
 
@@ -25,7 +26,10 @@ struct native_setup {
 /// Asked between polls; throws to give up (the peer died, the communicator was aborted).
 using give_up_check = std::function<void()>;
 
-/// Owns parent and child. Calls are made by one thread at a time; the owner sees to that.
+/// Owns parent and child.
+///
+/// Threads: one at a time; the owner sees to that. `abort` alone may come while another thread is
+/// inside any of the others.
 class native_communicator {
  public:
   native_communicator(nccl::library library, cuda::device device);
@@ -40,9 +44,11 @@ class native_communicator {
   void connect(const native_setup& setup, const deadline& until, const give_up_check& give_up);
 
   /// The communicator that operations go to; null when not live.
-  [[nodiscard]] nccl::abi::comm working() const noexcept { return child_; }
+  [[nodiscard]] nccl::abi::comm working() const noexcept { return child_.load(); }
 
-  [[nodiscard]] bool is_live() const noexcept { return parent_ != nullptr || child_ != nullptr; }
+  [[nodiscard]] bool is_live() const noexcept {
+    return parent_.load() != nullptr || child_.load() != nullptr;
+  }
 
   /// Polls until the last call on `comm` is no longer in progress.
   /// Throws: timed_out; what `give_up` throws; the asynchronous error.
@@ -51,17 +57,24 @@ class native_communicator {
   /// Success or in-progress when healthy, NCCL's asynchronous error otherwise.
   [[nodiscard]] nccl::abi::result async_error() const noexcept;
 
-  /// Waits for the peers and frees. Blocks as long as NCCL does.
+  /// Waits for its work and frees. Blocks as long as NCCL does, or until it is aborted.
+  /// Throws: timed_out, aborted, or the native error; then `abort` is still due.
   void destroy(const deadline& until);
 
   /// Frees without the peers. Blocks as long as NCCL does. Idempotent.
   void abort() noexcept;
 
  private:
+  void abort_handle(nccl::abi::comm handle) const;
+  void destroy_parent(nccl::abi::comm parent, const deadline& until) const;
+
   nccl::library library_;
   cuda::device device_;
-  nccl::abi::comm parent_ = nullptr;
-  nccl::abi::comm child_ = nullptr;
+  // Whoever takes a handle out is the only one to end it.
+  std::atomic<nccl::abi::comm> parent_{nullptr};
+  std::atomic<nccl::abi::comm> child_{nullptr};
+  std::atomic<bool> is_aborted_{false};
+  std::mutex abort_mutex_;
   // NCCL writes the child's pointer from a thread of its own: it must not move meanwhile.
   nccl::abi::comm pending_child_ = nullptr;
 };

@@ -21,7 +21,7 @@ namespace spark_comm::detail {
 struct path_launch {
   path_set* paths = nullptr;
   chosen_path way = {};
-  duration wait_limit = {};  ///< How long its kernel waits for a peer.
+  duration wait_limit = {};                      ///< How long its kernel waits for a peer.
   const kernels::rms_norm_call* norm = nullptr;  ///< For the fused paths.
 };
 

@@ -5,16 +5,19 @@
 
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/detail/socket.hpp>
+#include <spark_comm/rendezvous/detail/trust.hpp>
 #include <spark_comm/rendezvous/detail/wire.hpp>
 #include <spark_comm/rendezvous/session.hpp>
 
 #include <asio/awaitable.hpp>
 #include <asio/ip/tcp.hpp>
+#include <asio/ssl/stream.hpp>
 #include <asio/steady_timer.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -33,6 +36,7 @@ enum class loss : std::uint8_t {
   failed,     ///< The network or this side broke it.
   expired,    ///< The peer took too long.
   malformed,  ///< What came is not of this protocol, or larger than allowed here.
+  untrusted,  ///< The two sides do not hold the same key, or only one holds any.
 };
 
 class connection_lost : public std::runtime_error {
@@ -53,14 +57,25 @@ class connection_lost : public std::runtime_error {
   std::size_t of_bytes_;
 };
 
+/// Which side of a connection this is.
+enum class side : std::uint8_t {
+  caller,  ///< It connected.
+  called,  ///< It accepted.
+};
+
 /// Threads: the one that runs the loop.
 class connection : public std::enable_shared_from_this<connection> {
  public:
-  explicit connection(tcp::socket socket);
+  /// With `keys` the connection is encrypted; nothing else passes before `secure` is done.
+  connection(tcp::socket socket, side mine, std::shared_ptr<trust> keys);
 
   [[nodiscard]] const tcp::endpoint& local() const noexcept { return local_; }
 
   [[nodiscard]] const tcp::endpoint& remote() const noexcept { return remote_; }
+
+  /// Both sides prove to each other that they hold the key; nothing to do without one.
+  /// Throws: connection_lost.
+  [[nodiscard]] asio::awaitable<void> secure();
 
   /// The next frame. One caller at a time.
   /// Throws: connection_lost; malformed for a body of more than `limit_bytes`.
@@ -81,13 +96,17 @@ class connection : public std::enable_shared_from_this<connection> {
   void close() noexcept;
 
  private:
+  asio::awaitable<std::size_t> read(asio::mutable_buffer into, std::error_code& failure);
   void write_next();
   void fail(loss cause, std::string text) noexcept;
   [[noreturn]] void throw_lost(const std::error_code& failure,
                                std::size_t got,
                                std::size_t of) const;
 
+  std::shared_ptr<trust> keys_;
+  side side_;
   tcp::socket socket_;
+  std::optional<asio::ssl::stream<tcp::socket&>> tls_;
   asio::steady_timer expiry_;
   tcp::endpoint local_;
   tcp::endpoint remote_;

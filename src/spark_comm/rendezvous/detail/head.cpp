@@ -5,6 +5,7 @@
 #include <spark_comm/rendezvous/address.hpp>
 #include <spark_comm/rendezvous/detail/admission.hpp>
 #include <spark_comm/rendezvous/detail/connection.hpp>
+#include <spark_comm/rendezvous/detail/file_point.hpp>
 #include <spark_comm/rendezvous/detail/head.hpp>
 #include <spark_comm/rendezvous/detail/meeting.hpp>
 #include <spark_comm/rendezvous/detail/socket.hpp>
@@ -18,6 +19,7 @@
 #include <exception>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -62,7 +64,7 @@ head_meeting::head_meeting(asio::io_context& io, meeting_plan plan)
 met_world head_meeting::run() {
   open();
   try {
-    run_until(io_, plan_.until, failure_, [this] { return is_over_; });
+    run_until(io_, plan_.until, failure_, [this] { return is_over_; }, plan_.options.cancel);
     if (!is_over_) {
       throw_timed_out();
     }
@@ -86,6 +88,20 @@ met_world head_meeting::run() {
 }
 
 void head_meeting::open() {
+  if (const auto path = path_of(plan_.place.address)) {
+    listen_behind_file(*path);
+  } else {
+    listen_at_address();
+  }
+  for (const auto& each : acceptors_) {
+    spawn(io_, shared_from_this(), [this, each] { return accept_guests(each); });
+  }
+  if (plan_.options.on_listening) {
+    plan_.options.on_listening(meeting_point_);
+  }
+}
+
+void head_meeting::listen_at_address() {
   const address where = parse_address(plan_.place.address);
   const resolution found = resolve(where, plan_.until);
   if (found.endpoints.empty()) {
@@ -93,17 +109,23 @@ void head_meeting::open() {
                 fmt::format("cannot listen at {}: {}", to_string(where), found.failure),
                 context_of(plan_)};
   }
+  check_trust(plan_, found.endpoints);
   for (tcp::acceptor& each : listen_at_all(io_, found.endpoints)) {
     acceptors_.push_back(std::make_shared<tcp::acceptor>(std::move(each)));
   }
   meeting_point_ =
       to_string(address{.host = where.host, .port = acceptors_.front()->local_endpoint().port()});
-  for (const auto& each : acceptors_) {
-    spawn(io_, shared_from_this(), [this, each] { return accept_guests(each); });
-  }
-  if (plan_.options.on_listening) {
-    plan_.options.on_listening(meeting_point_);
-  }
+}
+
+/// Without a key nobody off this machine may come, so loopback is all that is offered.
+void head_meeting::listen_behind_file(const std::string& path) {
+  const tcp::endpoint where =
+      plan_.keys ? any_endpoint() : tcp::endpoint{asio::ip::address_v4::loopback(), 0};
+  acceptors_.push_back(std::make_shared<tcp::acceptor>(listen_at(io_, where)));
+  const tcp::endpoint bound = acceptors_.front()->local_endpoint();
+  const auto reached = plan_.keys ? reachable_at(bound.port()) : std::vector{bound};
+  meeting_point_ = to_text(reached.empty() ? bound : reached.front());
+  published_.emplace(path, point_text(plan_.mine.generation, reached));
 }
 
 void head_meeting::fail(std::exception_ptr failure) noexcept {
@@ -116,7 +138,7 @@ asio::awaitable<void> head_meeting::accept_guests(std::shared_ptr<tcp::acceptor>
   try {
     for (;;) {
       auto socket = co_await accept(acceptor);
-      auto guest = std::make_shared<connection>(std::move(socket));
+      auto guest = std::make_shared<connection>(std::move(socket), side::called, plan_.keys);
       guests_.enter(guest);
       guest->expire_at(in(hello_limit));
       spawn(io_, shared_from_this(), [this, guest] { return receive_guest(guest); });
@@ -130,6 +152,7 @@ asio::awaitable<void> head_meeting::accept_guests(std::shared_ptr<tcp::acceptor>
 
 asio::awaitable<void> head_meeting::receive_guest(std::shared_ptr<connection> guest) {
   try {
+    co_await guest->secure();
     const frame first = co_await guest->receive(max_handshake_bytes);
     const auto hello = first.kind == frame_kind::hello ? decode_hello(first.body) : std::nullopt;
     if (!hello) {
@@ -152,26 +175,27 @@ asio::awaitable<void> head_meeting::receive_guest(std::shared_ptr<connection> gu
     if (decision.what == verdict::clash) {
       throw error{errc::mismatch, decision.reason, context_of(plan_)};
     }
-  } catch (const connection_lost&) {
+  } catch (const connection_lost& lost) {
     guest->close();  // a probe, a stranger, or a rank that will come again
+    if (lost.cause() == loss::untrusted) {
+      note_refusal(lost.what());
+    }
   }
 }
 
 asio::awaitable<admission> head_meeting::decide(const hello_message& hello) {
   admission decision = admit(table_, hello);
-  if (decision.what != verdict::ask_holder) {
-    co_return decision;
+  if (decision.what == verdict::ask_holder && !is_committing_) {
+    const auto holder = places_[index(hello.rank)].line;
+    const bool is_held = co_await still_answers(hello.rank);
+    if (!is_held && holder == places_[index(hello.rank)].line) {
+      free_place(hello.rank, "it no longer answers");
+    }
+    decision = admit(table_, hello);  // much may have happened meanwhile
   }
-  bool is_held = is_committing_;
-  if (!is_held) {
-    is_held = co_await still_answers(hello.rank);
-  }
-  if (is_held) {
+  if (decision.what == verdict::ask_holder) {
     decision.what = verdict::refuse;
-    co_return decision;
   }
-  free_place(hello.rank, "it no longer answers");
-  decision = admit(table_, hello);
   co_return decision;
 }
 
@@ -209,6 +233,7 @@ void head_meeting::take_place(const hello_message& hello, std::shared_ptr<connec
   guests_.leave(line);
   line->never_expire();
   where.line = line;
+  where.has_given_up = false;
   where.listener = hello.listener;
   table_.seats[index(hello.rank)] = seat{.process = hello.process, .facts = hello.facts};
   spawn(io_, shared_from_this(), [this, rank = hello.rank, line] { return tend(rank, line); });
@@ -237,6 +262,11 @@ asio::awaitable<void> head_meeting::tend(int rank, std::shared_ptr<connection> l
 void head_meeting::handle(int rank, place& where, const frame& received) {
   if (received.kind == frame_kind::pong) {
     where.answer->cancel();
+    return;
+  }
+  if (received.kind == frame_kind::farewell) {
+    where.has_given_up = true;
+    free_place(rank, "its own deadline passed");
     return;
   }
   const auto said = decode_round(received.body);
@@ -325,6 +355,11 @@ bool head_meeting::everybody(bool place::* has_done) const {
 
 void head_meeting::throw_timed_out() const {
   std::vector<int> absent = missing();
+  // Deadlines of ranks that started together end together: one that was here is not to blame.
+  const auto never_came = [this](int rank) { return !places_[index(rank)].has_given_up; };
+  if (std::ranges::any_of(absent, never_came)) {
+    std::erase_if(absent, std::not_fn(never_came));
+  }
   std::string text =
       absent.empty()
           ? fmt::format("all ranks came to {}, but did not all reach each other", meeting_point_)
@@ -343,6 +378,7 @@ void head_meeting::leave() noexcept {
     std::error_code ignored;  // closing what is closed is no failure
     each->close(ignored);
   }
+  published_.reset();
   guests_.close_all();
   for (const place& each : places_) {
     each.answer->cancel();

@@ -4,6 +4,7 @@
 
 #include <spark_comm/rendezvous/detail/admission.hpp>
 #include <spark_comm/rendezvous/detail/connection.hpp>
+#include <spark_comm/rendezvous/detail/file_point.hpp>
 #include <spark_comm/rendezvous/detail/meeting.hpp>
 #include <spark_comm/rendezvous/detail/wire.hpp>
 
@@ -14,6 +15,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,10 +39,13 @@ class head_meeting : public std::enable_shared_from_this<head_meeting> {
     std::string listener;
     bool is_ready = false;
     bool has_committed = false;
+    bool has_given_up = false;                   // it was here, and its own deadline passed
     std::unique_ptr<asio::steady_timer> answer;  // cancelled when the holder answers a ping
   };
 
   void open();
+  void listen_behind_file(const std::string& path);
+  void listen_at_address();
   asio::awaitable<void> accept_guests(std::shared_ptr<tcp::acceptor> acceptor);
   asio::awaitable<void> receive_guest(std::shared_ptr<connection> guest);
   asio::awaitable<admission> decide(const hello_message& hello);
@@ -65,6 +70,7 @@ class head_meeting : public std::enable_shared_from_this<head_meeting> {
   std::vector<place> places_;  // by rank; rank 0's stays empty
   std::vector<std::shared_ptr<tcp::acceptor>> acceptors_;
   std::string meeting_point_;
+  std::optional<published_point> published_;
   waiting_room guests_;
   std::map<std::string, int> refusals_;
   std::uint32_t round_ = 0;

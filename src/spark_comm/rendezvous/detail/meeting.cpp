@@ -3,15 +3,19 @@
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/detail/connection.hpp>
 #include <spark_comm/rendezvous/detail/meeting.hpp>
+#include <spark_comm/rendezvous/detail/socket.hpp>
 
 #include <algorithm>
+#include <asio/post.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <fmt/format.h>
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <sys/random.h>
 #include <utility>
 #include <vector>
@@ -33,6 +37,21 @@ error_context context_of(const meeting_plan& plan, std::vector<int> peers) {
   return context;
 }
 
+void check_trust(const meeting_plan& plan, const std::vector<tcp::endpoint>& endpoints) {
+  if (plan.keys) {
+    return;
+  }
+  for (const tcp::endpoint& each : endpoints) {
+    if (!each.address().is_loopback()) {
+      throw error{errc::invalid_argument,
+                  fmt::format("{} is not a loopback address, and meeting there needs a key: set "
+                              "SPARK_COMM_KEY_FILE or the key of the meeting's options",
+                              to_text(each)),
+                  context_of(plan)};
+    }
+  }
+}
+
 void fill_random(std::span<std::byte> out) {
   while (!out.empty()) {
     const auto got = ::getrandom(out.data(), out.size(), 0);
@@ -49,9 +68,14 @@ void fill_random(std::span<std::byte> out) {
 void run_until(asio::io_context& io,
                const deadline& until,
                const std::exception_ptr& failure,
-               const std::function<bool()>& is_over) {
+               const std::function<bool()>& is_over,
+               const std::stop_token& cancel) {
   io.restart();
+  const std::stop_callback wake{cancel, [&io] { asio::post(io, [] {}); }};
   while (!failure && !is_over()) {
+    if (cancel.stop_requested()) {
+      throw error{errc::aborted, "this rank gave up meeting the others"};
+    }
     const duration left = until.remaining();
     if (left <= duration::zero()) {
       return;

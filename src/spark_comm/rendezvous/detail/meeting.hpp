@@ -11,12 +11,15 @@
 //          <-----------------------  commit (round) when all are ready
 //   committed (round) ------------>  the meeting is over when all have said so
 //
-// A rank that is lost before the commit frees its place; the next full house is a new round.
+// A worker whose deadline passes says farewell. A rank that is lost before the commit frees its
+// place; the next full house is a new round.
 #pragma once
 
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/detail/connection.hpp>
+#include <spark_comm/rendezvous/detail/socket.hpp>
+#include <spark_comm/rendezvous/detail/trust.hpp>
 #include <spark_comm/rendezvous/session.hpp>
 
 #include <asio/co_spawn.hpp>
@@ -26,6 +29,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -37,6 +41,7 @@ struct meeting_plan {
   hello mine;
   deadline until;
   meeting_options options;
+  std::shared_ptr<trust> keys;  ///< Empty without a key.
 };
 
 /// What a meeting leaves behind.
@@ -52,16 +57,21 @@ struct met_world {
 /// What every error of a meeting says about itself.
 [[nodiscard]] error_context context_of(const meeting_plan& plan, std::vector<int> peers = {});
 
+/// Without a key nothing may leave the machine.
+/// Throws: invalid_argument for an endpoint off loopback.
+void check_trust(const meeting_plan& plan, const std::vector<tcp::endpoint>& endpoints);
+
 /// Random bytes from the system.
 /// Throws: system_failed.
 void fill_random(std::span<std::byte> out);
 
 /// Runs the loop until `is_over` or the deadline.
-/// Throws: what a coroutine put into `failure`.
+/// Throws: what a coroutine put into `failure`; aborted when cancelled.
 void run_until(asio::io_context& io,
                const deadline& until,
                const std::exception_ptr& failure,
-               const std::function<bool()>& is_over);
+               const std::function<bool()>& is_over,
+               const std::stop_token& cancel);
 
 /// Connections that have not proved anything yet. The oldest goes when there are too many: a flood
 /// of silent strangers costs a bounded number of descriptors and does not keep the right rank out,

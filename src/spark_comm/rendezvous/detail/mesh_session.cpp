@@ -81,8 +81,12 @@ struct mesh_session::step {
 mesh_session::mesh_session(std::unique_ptr<asio::io_context> io,
                            const world& place,
                            met_world met,
-                           diagnostics log)
-    : io_(std::move(io)), place_(place), met_(std::move(met)), log_(std::move(log)) {}
+                           const meeting_options& options)
+    : io_(std::move(io)),
+      place_(place),
+      met_(std::move(met)),
+      log_(options.log),
+      cancel_(options.cancel) {}
 
 mesh_session::~mesh_session() {
   stop();
@@ -141,7 +145,7 @@ asio::awaitable<void> mesh_session::receive_part(std::shared_ptr<step> now, int 
 void mesh_session::finish_step(const std::shared_ptr<step>& now, const deadline& until) {
   try {
     const auto is_over = [&] { return now->awaited.empty() && is_flushed(); };
-    run_until(*io_, until, now->failure, is_over);
+    run_until(*io_, until, now->failure, is_over, cancel_);
     if (!is_over()) {
       now->context.deadline = until.span();
       now->context.peers = now->awaited;

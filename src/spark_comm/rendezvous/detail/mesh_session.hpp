@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,7 +32,7 @@ class mesh_session final : public session {
   mesh_session(std::unique_ptr<asio::io_context> io,
                const world& place,
                met_world met,
-               diagnostics log);
+               const meeting_options& options);
   mesh_session(const mesh_session&) = delete;
   mesh_session& operator=(const mesh_session&) = delete;
   mesh_session(mesh_session&&) = delete;
@@ -73,6 +74,7 @@ class mesh_session final : public session {
   world place_;
   met_world met_;
   diagnostics log_;
+  std::stop_token cancel_;
   std::uint64_t steps_ = 0;
   std::exception_ptr
       broken_;  // the first failure of a collective call; the session is of no more use

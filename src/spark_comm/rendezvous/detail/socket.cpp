@@ -130,6 +130,15 @@ std::optional<tcp::endpoint> try_parse_numeric(const std::string& text) {
   }
 }
 
+tcp::endpoint any_endpoint() noexcept {
+  const int probe = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+  if (probe < 0) {
+    return {tcp::v4(), 0};
+  }
+  ::close(probe);
+  return {tcp::v6(), 0};
+}
+
 tcp::acceptor listen_at(asio::io_context& io, const tcp::endpoint& where) {
   try {
     auto acceptor =

@@ -34,6 +34,9 @@ struct resolution {
 /// cannot be interrupted, so its thread may live on for as long as the resolver takes.
 [[nodiscard]] resolution resolve(const address& where, const deadline& until);
 
+/// Port 0 on every interface, of both families where the machine has IPv6.
+[[nodiscard]] tcp::endpoint any_endpoint() noexcept;
+
 /// A socket that listens at `where` (SO_REUSEADDR, so that a restart works at once; never
 /// SO_REUSEPORT, which would split the workers between two heads).
 /// Throws: system_failed with the address.

@@ -39,7 +39,7 @@ enum class frame_kind : std::uint8_t {
   broadcast = 17,     ///< The head's bytes.
   received = 18,      ///< They have arrived.
   message = 32,       ///< A message of the running session.
-  farewell = 33,      ///< The peer stops on purpose.
+  farewell = 33,  ///< The sender stops on purpose: its session ends, or it gives the meeting up.
 };
 
 inline constexpr std::size_t frame_header_bytes = 5;

@@ -4,6 +4,7 @@
 #include <spark_comm/rendezvous/address.hpp>
 #include <spark_comm/rendezvous/detail/backoff.hpp>
 #include <spark_comm/rendezvous/detail/connection.hpp>
+#include <spark_comm/rendezvous/detail/file_point.hpp>
 #include <spark_comm/rendezvous/detail/meeting.hpp>
 #include <spark_comm/rendezvous/detail/socket.hpp>
 #include <spark_comm/rendezvous/detail/wire.hpp>
@@ -52,8 +53,11 @@ worker_meeting::worker_meeting(asio::io_context& io, meeting_plan plan)
 met_world worker_meeting::run() {
   spawn(io_, shared_from_this(), [this] { return find_head(); });
   try {
-    run_until(io_, plan_.until, failure_, [this] { return is_over_; });
+    run_until(io_, plan_.until, failure_, [this] { return is_over_; }, plan_.options.cancel);
     if (!is_over_) {
+      if (head_ && has_answer_) {
+        head_->post(frame_kind::farewell);
+      }
       throw_timed_out();
     }
   } catch (...) {
@@ -79,14 +83,14 @@ void worker_meeting::fail(std::exception_ptr failure) noexcept {
 }
 
 asio::awaitable<void> worker_meeting::find_head() {
-  const address where = parse_address(plan_.place.address);
   duration pause{};
   while (!is_over_ && !failure_) {
     // Blocks the loop, on which nothing else happens while there is no head.
-    const resolution found = resolve(where, plan_.until);
+    const resolution found = locate_head();
     if (!found.failure.empty()) {
-      obstacle_ = fmt::format("could not look up {}", found.failure);
+      obstacle_ = fmt::format("could not find rank 0: {}", found.failure);
     }
+    check_trust(plan_, found.endpoints);
     for (const tcp::endpoint& each : found.endpoints) {
       has_answer_ = false;
       co_await try_endpoint(each);
@@ -103,10 +107,17 @@ asio::awaitable<void> worker_meeting::find_head() {
   }
 }
 
+resolution worker_meeting::locate_head() const {
+  if (const auto path = path_of(plan_.place.address)) {
+    return read_point(*path, plan_.mine.generation);
+  }
+  return resolve(parse_address(plan_.place.address), plan_.until);
+}
+
 asio::awaitable<void> worker_meeting::try_endpoint(tcp::endpoint where) {
   try {
     auto socket = co_await connect(io_, where, connect_limit);
-    auto line = std::make_shared<connection>(std::move(socket));
+    auto line = std::make_shared<connection>(std::move(socket), side::caller, plan_.keys);
     obstacle_ = fmt::format("connected to {}, but the handshake was not answered", to_text(where));
     co_await attend(line);
   } catch (const std::system_error& failure) {
@@ -121,6 +132,8 @@ asio::awaitable<void> worker_meeting::try_endpoint(tcp::endpoint where) {
 asio::awaitable<void> worker_meeting::attend(std::shared_ptr<connection> head) {
   head_ = head;
   try {
+    head->expire_at(in(answer_limit));
+    co_await head->secure();
     open_listener(head->local());
     greet_head();
     while (!is_over_) {
@@ -129,6 +142,11 @@ asio::awaitable<void> worker_meeting::attend(std::shared_ptr<connection> head) {
     }
     co_return;
   } catch (const connection_lost& lost) {
+    if (lost.cause() == loss::untrusted) {
+      throw error{errc::mismatch,
+                  fmt::format("refused by {}: {}", to_text(head->remote()), lost.what()),
+                  context_of(plan_, {0})};
+    }
     if (lost.cause() == loss::cut_short) {
       throw error{errc::peer_lost,
                   fmt::format("rank 0 at {}: {}", to_text(head->remote()), lost.what()),
@@ -172,7 +190,6 @@ void worker_meeting::greet_head() {
                             .process = process_,
                             .listener = to_text(listener_->local_endpoint()),
                             .facts = plan_.mine.facts};
-  head_->expire_at(in(answer_limit));
   head_->post(frame_kind::hello, encode(hello));
 }
 
@@ -256,9 +273,10 @@ asio::awaitable<std::shared_ptr<connection>> worker_meeting::call(tcp::endpoint 
   try {
     const mesh_hello_message hello{.rank = plan_.place.rank, .secret = roster_->secret};
     auto socket = co_await connect(io_, where, peer_limit);
-    auto line = std::make_shared<connection>(std::move(socket));
+    auto line = std::make_shared<connection>(std::move(socket), side::caller, plan_.keys);
     guests_.enter(line);
     line->expire_at(in(peer_limit));
+    co_await line->secure();
     line->post(frame_kind::mesh_hello, encode(hello));
     const frame answer = co_await line->receive(max_handshake_bytes);
     if (answer.kind == frame_kind::mesh_welcome) {
@@ -278,7 +296,7 @@ asio::awaitable<void> worker_meeting::accept_peers(std::shared_ptr<tcp::acceptor
   try {
     while (!is_over_) {
       auto socket = co_await accept(acceptor);
-      auto guest = std::make_shared<connection>(std::move(socket));
+      auto guest = std::make_shared<connection>(std::move(socket), side::called, plan_.keys);
       guests_.enter(guest);
       guest->expire_at(in(peer_limit));
       spawn(io_, shared_from_this(), [this, guest] { return receive_peer(guest); });
@@ -290,6 +308,7 @@ asio::awaitable<void> worker_meeting::accept_peers(std::shared_ptr<tcp::acceptor
 
 asio::awaitable<void> worker_meeting::receive_peer(std::shared_ptr<connection> guest) {
   try {
+    co_await guest->secure();
     const frame first = co_await guest->receive(max_handshake_bytes);
     const auto hello =
         first.kind == frame_kind::mesh_hello ? decode_mesh_hello(first.body) : std::nullopt;

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+// Two hosts, played by two network namespaces that a cable joins. Needs the right to make them.
+#include "process/children.hpp"
+#include "unit/rendezvous/ranks.hpp"
+
+#include <spark_comm/core/error.hpp>
+#include <spark_comm/rendezvous/address.hpp>
+#include <spark_comm/rendezvous/session.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <future>
+#include <sched.h>
+#include <stdexcept>
+#include <stdlib.h>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+namespace spark_comm::rendezvous::testing {
+namespace {
+
+using spark_comm::testing::child;
+using spark_comm::testing::teller;
+using ::testing::HasSubstr;
+
+meeting_options keyed() {
+  meeting_options options = quiet();
+  options.key = secret::from_text("0123456789abcdef0123456789abcdef");
+  return options;
+}
+
+int run(const std::string& command) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread runs while the network is set up.
+  return std::system((command + " >/dev/null 2>&1").c_str());
+}
+
+void must(const std::string& command) {
+  if (run(command) != 0) {
+    throw std::runtime_error{"failed: " + command};
+  }
+}
+
+/// The calling process goes to live in a namespace.
+void enter(const std::string& space) {
+  const int fd = ::open(("/run/netns/" + space).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || ::setns(fd, CLONE_NEWNET) != 0) {
+    throw std::system_error{errno, std::generic_category(), "setns"};
+  }
+  ::close(fd);
+}
+
+bool may_make_namespaces() {
+  const child probe{[](const teller&) {
+    if (::unshare(CLONE_NEWNET) != 0) {
+      ::_exit(1);
+    }
+  }};
+  return const_cast<child&>(probe).wait() == 0;
+}
+
+/// Namespaces `a` and `b` with 10.77.0.1/2, fd77::1/2 and fe80::1/2 on the interfaces `wa` and
+/// `wb`.
+class network : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!may_make_namespaces()) {
+      GTEST_SKIP() << "no privilege to make network namespaces";
+    }
+    const std::string id = std::to_string(::getpid());
+    a = "sca" + id;
+    b = "scb" + id;
+    must("ip netns add " + a);
+    must("ip netns add " + b);
+    must("ip -n " + a + " link add wa type veth peer name wb netns " + b);
+    for (const auto& [space, wire, host] : {std::tuple{a, "wa", "1"}, std::tuple{b, "wb", "2"}}) {
+      const std::string at = "ip -n " + space + " ";
+      must(at + "link set lo up");
+      must(at + "link set " + wire + " addrgenmode none");
+      must(at + "link set " + wire + " up");
+      must(at + "addr add 10.77.0." + host + "/24 dev " + wire);
+      must(at + "addr add fd77::" + host + "/64 dev " + wire + " nodad");
+      must(at + "addr add fe80::" + host + "/64 dev " + wire + " nodad");
+    }
+  }
+
+  void TearDown() override {
+    if (!a.empty()) {
+      run("ip netns del " + a);
+      run("ip netns del " + b);
+    }
+  }
+
+  /// Rank 0 in `a`, as `head_at`; rank 1 in `b`, which is given `host` and the head's port, or the
+  /// head's own words if `host` is empty.
+  void expect_to_meet(const std::string& head_at, const std::string& host) {
+    child first{[&](const teller& tell) {
+      enter(a);
+      meeting_options options = keyed();
+      options.on_listening = tell;
+      tell(try_meet({head_at, 0, 2}, {}, 10s, options).text());
+    }};
+    const std::string at = first.line();
+    child second{[&](const teller& tell) {
+      enter(b);
+      const std::string where =
+          host.empty() ? head_at
+                       : to_string(join_address(host, std::to_string(parse_address(at).port)));
+      const outcome out = try_meet({where, 1, 2}, {}, 10s, keyed());
+      tell(out.text());
+      if (out.is_met()) {
+        tell(out.met->listener_addresses().at(1));
+      }
+    }};
+    EXPECT_EQ(first.line(), "met");
+    EXPECT_EQ(second.line(), "met");
+    workers_listener = second.line();
+  }
+
+  std::string a;
+  std::string b;
+  std::string workers_listener;
+};
+
+TEST_F(network, ranks_meet_over_ipv4) {
+  expect_to_meet("10.77.0.1:0", "10.77.0.1");
+  EXPECT_THAT(workers_listener, HasSubstr("10.77.0.2:"));
+}
+
+TEST_F(network, ranks_meet_over_ipv6) {
+  expect_to_meet("[fd77::1]:0", "fd77::1");
+  EXPECT_THAT(workers_listener, HasSubstr("[fd77::2]:"));
+}
+
+TEST_F(network, ranks_meet_over_link_local_addresses_with_each_hosts_own_interface) {
+  expect_to_meet("[fe80::1%wa]:0", "fe80::1%wb");
+  EXPECT_THAT(workers_listener, HasSubstr("[fe80::2%wb]:"));
+}
+
+TEST_F(network, a_head_on_every_interface_is_reached_by_both_families) {
+  expect_to_meet("[::]:0", "10.77.0.1");
+  expect_to_meet("[::]:0", "fd77::1");
+}
+
+TEST_F(network, a_file_carries_an_address_that_the_other_host_reaches) {
+  std::string folder = std::filesystem::temp_directory_path() / "spark_comm_XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  expect_to_meet("file://" + folder + "/meeting", "");
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(network, three_workers_of_two_hosts_reach_each_other_by_link_local_addresses) {
+  child first{[&](const teller& tell) {
+    enter(a);
+    meeting_options options = keyed();
+    options.on_listening = tell;
+    tell(try_meet({"[fe80::1%wa]:0", 0, 3}, {}, 10s, options).text());
+  }};
+  const auto port = std::to_string(parse_address(first.line()).port);
+  child second{[&](const teller& tell) {
+    enter(a);
+    tell(try_meet({"[fe80::1%wa]:" + port, 1, 3}, {}, 10s, keyed()).text());
+  }};
+  child third{[&](const teller& tell) {
+    enter(b);
+    tell(try_meet({"[fe80::1%wb]:" + port, 2, 3}, {}, 10s, keyed()).text());
+  }};
+  EXPECT_EQ(first.line(), "met");
+  EXPECT_EQ(second.line(), "met");
+  EXPECT_EQ(third.line(), "met");
+}
+
+TEST_F(network, without_ipv6_the_rest_still_works) {
+  child alone{[&](const teller& tell) {
+    enter(a);
+    must("sysctl -w net.ipv6.conf.all.disable_ipv6=1");
+    for (const char* const at : {"127.0.0.1:0", "localhost:0"}) {
+      head first{2, 10s, {}, at};
+      auto other = worker(first.where(), 1, 2);
+      tell(other.get().text());
+      tell(first.result().text());
+    }
+  }};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(alone.line(), "met");
+  }
+}
+
+TEST_F(network, an_unreachable_head_is_tried_until_it_is_there) {
+  must("ip -n " + b + " link set wb down");
+  child first{[&](const teller& tell) {
+    enter(a);
+    meeting_options options = keyed();
+    options.on_listening = tell;
+    tell(try_meet({"10.77.0.1:0", 0, 2}, {}, 10s, options).text());
+  }};
+  const std::string where = first.line();
+  child second{[&](const teller& tell) {
+    enter(b);
+    tell(try_meet({where, 1, 2}, {}, 10s, keyed()).text());
+  }};
+  std::this_thread::sleep_for(500ms);
+  must("ip -n " + b + " link set wb up");
+  EXPECT_EQ(first.line(), "met");
+  EXPECT_EQ(second.line(), "met");
+}
+
+}  // namespace
+}  // namespace spark_comm::rendezvous::testing
