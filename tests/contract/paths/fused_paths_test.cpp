@@ -121,9 +121,9 @@ INSTANTIATE_TEST_SUITE_P(paths,
                                          path_case{exchange_fused, 2},
                                          path_case{one_shot_fused, 2},
                                          path_case{one_shot_fused, 4}),
-                         [](const auto& info) {
-                           return std::string{name_of(info.param.path)} + "_" +
-                                  std::to_string(info.param.world_size);
+                         [](const auto& each) {
+                           return std::string{name_of(each.param.path)} + "_" +
+                                  std::to_string(each.param.world_size);
                          });
 
 TEST_P(all_reduce_rms_norm_on, has_the_bits_of_sum_residual_and_norm_one_after_the_other) {

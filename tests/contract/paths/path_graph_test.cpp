@@ -52,9 +52,9 @@ INSTANTIATE_TEST_SUITE_P(paths,
                                          path_case{one_shot, 4},
                                          path_case{two_shot, 4},
                                          path_case{low_latency, 4}),
-                         [](const auto& info) {
-                           return std::string{name_of(info.param.path)} + "_" +
-                                  std::to_string(info.param.world_size);
+                         [](const auto& each) {
+                           return std::string{name_of(each.param.path)} + "_" +
+                                  std::to_string(each.param.world_size);
                          });
 
 TEST_P(path_rounds_on, are_right_with_new_data_and_random_delays_each_time) {
