@@ -3,11 +3,13 @@
 
 #include "bench_options.hpp"
 #include "build_info.hpp"
+#include "demo.hpp"
 #include "exit_code.hpp"
 #include "info.hpp"
 #include "launch.hpp"
 #include "operation.hpp"
 #include "option_values.hpp"
+#include "trace.hpp"
 
 #include <spark_comm/supervise/operation.hpp>
 
@@ -29,6 +31,8 @@ struct values {
   job_options check;
   info_options info;
   launch_options launch;
+  trace_options trace;
+  std::string mishap_name = "all";
   std::vector<std::string> help_topic;
 };
 
@@ -123,6 +127,35 @@ void add_launch(CLI::App& root, values& into) {
       ->expected(-1);
 }
 
+void add_trace(CLI::App& root, values& into) {
+  CLI::App& verb = *root.add_subcommand(
+      "trace", "say what the flight records of the ranks tell: who is stuck, who diverged");
+  verb.add_option("directory", into.trace.directory, "where the .flight files are")->required();
+  verb.add_option("--perfetto", into.trace.perfetto_file, "also write a trace for Perfetto")
+      ->type_name("FILE");
+  verb.add_option("--last", into.trace.last, "operations of each rank to list")
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void add_demo(CLI::App& root, values& into) {
+  CLI::App& verb =
+      *root.add_subcommand("demo", "make two ranks fail on purpose, and show what they are told");
+  verb.add_option("mishap", into.mishap_name, "all, mismatch, dead or frozen")
+      ->capture_default_str();
+}
+
+demo_options to_demo(const std::string& name) {
+  if (name == "all") {
+    return {};
+  }
+  const std::optional<mishap> what = parse_mishap(name);
+  if (!what) {
+    throw usage_failure(fmt::format("demo: {}: accepted are all, mismatch, dead, frozen", name));
+  }
+  return {.what = what};
+}
+
 std::string version_line() {
   return fmt::format("spark-comm {} ({})\n", build_version(), build_commit());
 }
@@ -174,6 +207,12 @@ request to_request(CLI::App& root, values& parsed) {
     validate(parsed.launch);
     return launch_request{std::move(parsed.launch)};
   }
+  if (root.got_subcommand("trace")) {
+    return trace_request{std::move(parsed.trace)};
+  }
+  if (root.got_subcommand("demo")) {
+    return demo_request{to_demo(parsed.mishap_name)};
+  }
   if (root.got_subcommand("info")) {
     return info_request{std::move(parsed.info)};
   }
@@ -191,6 +230,8 @@ request parse_command_line(const std::vector<std::string>& arguments) {
   add_check(root, parsed);
   add_info(root, parsed);
   add_launch(root, parsed);
+  add_trace(root, parsed);
+  add_demo(root, parsed);
   root.add_subcommand("help", "show this, or the options of a verb")
       ->add_option("verb", parsed.help_topic, "the verb")
       ->expected(0, 1);

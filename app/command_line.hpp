@@ -3,8 +3,10 @@
 #pragma once
 
 #include "bench_options.hpp"
+#include "demo.hpp"
 #include "info.hpp"
 #include "launch.hpp"
+#include "trace.hpp"
 
 #include <cstdint>
 #include <string>
@@ -35,8 +37,21 @@ struct launch_request {
   launch_options options;
 };
 
-using request =
-    std::variant<show_text, bench_request, check_request, info_request, launch_request>;
+struct trace_request {
+  trace_options options;
+};
+
+struct demo_request {
+  demo_options options;
+};
+
+using request = std::variant<show_text,
+                             bench_request,
+                             check_request,
+                             info_request,
+                             launch_request,
+                             trace_request,
+                             demo_request>;
 
 /// What the arguments (without the program's name) ask for.
 /// Throws: failure (usage), one line naming what is accepted.

@@ -81,15 +81,19 @@ std::vector<std::pair<std::string, std::string>> launch_environment(const launch
   return rank_environment(job, rank, "file://" + meeting);
 }
 
-int run_launch(const launch_options& options) {
+launch_result launch_ranks(const launch_options& options) {
   const meeting_folder folder;
-  rank_launcher launcher{
-      {.run = options.limit > duration::zero() ? options.limit : longest_run}, print_line};
+  rank_launcher launcher{{.run = options.limit > duration::zero() ? options.limit : longest_run},
+                         print_line};
   for (int rank = 0; rank < options.ranks; ++rank) {
     launcher.start({.arguments = options.program,
                     .environment = launch_environment(options, rank, folder.file())});
   }
-  const launch_result result = launcher.run();
+  return launcher.run();
+}
+
+int run_launch(const launch_options& options) {
+  const launch_result result = launch_ranks(options);
   if (!result.text.empty()) {
     fmt::print(stderr, "spark-comm: launch: {}\n", result.text);
   }

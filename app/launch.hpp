@@ -3,6 +3,7 @@
 #pragma once
 
 #include "exit_code.hpp"
+#include "rank_launcher.hpp"
 
 #include <spark_comm/core/time.hpp>
 
@@ -29,6 +30,9 @@ void validate(const launch_options& options);
     const launch_options& options, int rank, const std::string& meeting);
 
 /// Runs the ranks, their lines prefixed, and ends all when one fails.
+[[nodiscard]] launch_result launch_ranks(const launch_options& options);
+
+/// The same, and says on stderr what went wrong.
 /// Returns the first failing rank's exit code (128 + signal), or 0.
 [[nodiscard]] int run_launch(const launch_options& options);
 

@@ -6,6 +6,7 @@
 #include "check.hpp"
 #include "check_rank.hpp"
 #include "command_line.hpp"
+#include "demo.hpp"
 #include "exit_code.hpp"
 #include "info.hpp"
 #include "invocation.hpp"
@@ -13,6 +14,7 @@
 #include "rank_job.hpp"
 #include "rank_report.hpp"
 #include "rank_session.hpp"
+#include "trace.hpp"
 
 #include <spark_comm/core/error.hpp>
 
@@ -29,6 +31,9 @@ namespace {
 
 /// The hidden first argument that makes this process a rank of the job that the rest describes.
 constexpr const char* rank_verb = "rank";
+
+/// The same for the ranks of a demonstration; its one argument says what goes wrong.
+constexpr const char* demo_rank_verb = "demo-rank";
 
 using line_teller = std::function<void(exit_code code, const std::string& text)>;
 
@@ -70,6 +75,10 @@ struct doer {
     return static_cast<exit_code>(run_launch(asked.options));
   }
 
+  exit_code operator()(const trace_request& asked) const { return run_trace(asked.options); }
+
+  exit_code operator()(const demo_request& asked) const { return run_demo(asked.options, how()); }
+
   [[nodiscard]] invocation how() const {
     invocation called{.command_line = {"spark-comm"}, .rank_command = {own_program(), rank_verb}};
     called.command_line.insert(called.command_line.end(), arguments.begin(), arguments.end());
@@ -109,6 +118,12 @@ exit_code run(const std::vector<std::string>& arguments) noexcept {
       [&] {
         if (!arguments.empty() && arguments.front() == rank_verb) {
           return run_rank({arguments.begin() + 1, arguments.end()});
+        }
+        if (arguments.size() == 2 && arguments.front() == demo_rank_verb) {
+          const auto what = parse_mishap(arguments.back());
+          if (what) {
+            return run_demo_rank(*what);
+          }
         }
         return std::visit(doer{arguments}, parse_command_line(arguments));
       },

@@ -5,6 +5,7 @@
 #include <spark_comm/comm/path_options.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/nccl/config.hpp>
+#include <spark_comm/rendezvous/secret.hpp>
 #include <spark_comm/supervise/options.hpp>
 
 #include <chrono>
@@ -35,6 +36,9 @@ struct join_options {
   /// Device ordinal; unset: rank modulo the number of devices.
   std::optional<int> device = {};
   device_sharing sharing = device_sharing::refused;
+  /// What the ranks prove to each other and encrypt their meeting with; needed unless all meet on
+  /// loopback. From SPARK_COMM_KEY_FILE or SPARK_COMM_KEY unless set here.
+  std::optional<rendezvous::secret> key = rendezvous::secret::from_environment();
   /// Heartbeats, mismatch check and flight record; from the environment unless set here.
   supervise_options supervise = supervise_options::from_environment();
   /// Other ways than NCCL; from the environment unless set here.

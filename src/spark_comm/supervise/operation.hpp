@@ -67,6 +67,7 @@ inline constexpr path_kind all_path_kinds[] = {
 };
 
 /// Bits of `operation_record::flags`.
+// NOLINTNEXTLINE(performance-enum-size): bits of a 32-bit word
 enum class operation_flag : std::uint32_t {
   in_group = 1U << 0U,  ///< A member of a group.
   captured = 1U << 1U,  ///< Recorded into a graph, and not run by this submission.

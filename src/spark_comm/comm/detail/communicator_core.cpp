@@ -219,6 +219,7 @@ void communicator_core::connect(const deadline& until) {
                                        introduce(),
                                        until,
                                        {.on_listening = options_.on_listening,
+                                        .key = options_.key,
                                         .log = loaded_.log(),
                                         .cancel = give_up_.get_token()});
   native_ = std::make_shared<native_communicator>(loaded_.library(), device_);
