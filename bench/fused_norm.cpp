@@ -4,6 +4,7 @@
 // one JSON object a shape on rank 0.
 //
 //     spark-comm launch -n 2 -- fused_norm [path|auto] [iterations] [hidden] [tokens ...]
+#include <spark_comm/cuda/graph.hpp>
 #include <spark_comm/kernels/module.hpp>
 #include <spark_comm/kernels/rms_norm.hpp>
 #include <spark_comm/spark_comm.hpp>
