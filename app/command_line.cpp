@@ -28,6 +28,7 @@ namespace {
 /// The parsed values of all verbs.
 struct values {
   bench_options bench;
+  tune_options tune;
   job_options check;
   info_options info;
   launch_options launch;
@@ -138,6 +139,16 @@ void add_trace(CLI::App& root, values& into) {
       ->capture_default_str();
 }
 
+void add_tune(CLI::App& root, values& into) {
+  CLI::App& verb =
+      *root.add_subcommand("tune", "measure all_reduce on every path and write the table of paths");
+  verb.add_option("--table", into.tune.table_file, "the file to write")
+      ->type_name("FILE")
+      ->capture_default_str();
+  add_size(verb, "--max", into.tune.max_bytes, "largest message to measure");
+  add_job(verb, into.tune.job);
+}
+
 void add_demo(CLI::App& root, values& into) {
   CLI::App& verb =
       *root.add_subcommand("demo", "make two ranks fail on purpose, and show what they are told");
@@ -210,6 +221,10 @@ request to_request(CLI::App& root, values& parsed) {
   if (root.got_subcommand("trace")) {
     return trace_request{std::move(parsed.trace)};
   }
+  if (root.got_subcommand("tune")) {
+    validate(parsed.tune);
+    return tune_request{std::move(parsed.tune)};
+  }
   if (root.got_subcommand("demo")) {
     return demo_request{to_demo(parsed.mishap_name)};
   }
@@ -232,6 +247,7 @@ request parse_command_line(const std::vector<std::string>& arguments) {
   add_launch(root, parsed);
   add_trace(root, parsed);
   add_demo(root, parsed);
+  add_tune(root, parsed);
   root.add_subcommand("help", "show this, or the options of a verb")
       ->add_option("verb", parsed.help_topic, "the verb")
       ->expected(0, 1);

@@ -166,6 +166,8 @@ TEST(path_failure, one_rank_that_cannot_share_memory_sends_all_by_nccl_with_one_
       options.sharing = device_sharing::allowed;
     });
     EXPECT_EQ(path_of(comm, {.bytes = 64, .staging_bytes = 64}), nccl);
+    EXPECT_EQ(capabilities_of(comm).staging_bytes, 0U);
+    EXPECT_EQ(capabilities_of(comm).reach, world_reach::near);
     EXPECT_FALSE(failure_of_sum(comm, comm.device().create_stream()).has_value());
     ASSERT_EQ(warnings.size(), 1U);
     EXPECT_NE(warnings[0].find("rank 1: rank 0 cannot be mapped"), std::string::npos)
