@@ -130,7 +130,9 @@ int run(int iterations) {
   auto comm = spark_comm::communicator::join(
       runtime,
       spark_comm::world::from_environment(),
-      {.name = "enqueue", .sharing = spark_comm::device_sharing::allowed});
+      {.name = "enqueue",
+       .sharing = spark_comm::device_sharing::allowed,
+       .paths = {.max_bytes = 0}});  // the same native call on both sides
   const auto& library = comm.loaded_runtime().library();
   const nccl::abi::comm raw = make_raw(comm);
   const auto stream = comm.device().create_stream();

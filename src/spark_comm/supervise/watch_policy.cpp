@@ -69,6 +69,13 @@ std::optional<watch_verdict> judge_native(const watch_observation& seen) {
   verdict.operation = seen.native->operation;
   verdict.text = verdict.operation ? "the operation failed on the device"
                                    : "the communication library reported an error";
+  if (!seen.native->text.empty()) {
+    verdict.text = seen.native->text;
+  }
+  verdict.peers = seen.native->peers;
+  if (!verdict.peers.empty()) {
+    return verdict;
+  }
   for (const peer_observation& peer : seen.peers) {
     if (peer.connection != peer_connection::open || peer.failure) {
       verdict.peers.push_back(peer.rank);

@@ -27,6 +27,7 @@
 #include <fmt/format.h>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +62,7 @@ void validate(const world& place, const join_options& options) {
     throw error{errc::invalid_argument, "deadlines must be longer than zero"};
   }
   options.supervise.validate();
+  options.paths.validate();
   nccl::validate(options.nccl);
 }
 
@@ -94,6 +96,7 @@ communicator_core::communicator_core(runtime loaded, world place, join_options o
       options_(std::move(options)),
       device_(open_device(loaded_, place_, options_)),
       can_reduce_fp8_(reduces_fp8(loaded_, device_)),
+      paths_(make_path_support(loaded_, device_, place_, options_)),
       events_(device_, events_in_flight) {}
 
 communicator_core::~communicator_core() {
@@ -113,6 +116,7 @@ void communicator_core::fail(const error& cause) noexcept {
   } catch (const std::exception& failure) {
     loaded_.log().report(failure, "while keeping an error");
   }
+  paths_->abort();  // nothing that waits for a peer has a reason to any more
 }
 
 void communicator_core::require_operable() const {
@@ -144,6 +148,7 @@ rendezvous::hello communicator_core::introduce() const {
   mine.facts.push_back({"runtime", std::string{name_of(loaded_.kind())}, fact_rule::equal});
   mine.facts.push_back({"NCCL version", nccl::version_text(library.version()), fact_rule::equal});
   mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported});
+  mine.facts.push_back(paths_->agreement());
   // A supervised rank would take an unsupervised one for silent, and a strict one wait for the
   // others' word before each launch.
   mine.facts.push_back({"supervision",
@@ -186,6 +191,9 @@ watchdog_hooks communicator_core::make_hooks() {
             start_ending();
           },
       .native_health = [this, native = native_]() -> std::optional<native_failure> {
+        if (auto reported = paths_->failure()) {
+          return reported;
+        }
         if (gate_.enter_as_poller() != call_gate::entry::entered) {
           return std::nullopt;  // the join or an issuer is inside and sees for itself
         }
@@ -232,6 +240,7 @@ void communicator_core::connect(const deadline& until) {
                            .rank = place_.rank,
                            .world_size = place_.world_size,
                            .options = options_.nccl};
+  paths_->connect(*session_, until);
   supervisor_ = std::make_unique<supervisor>(
       flight_identity{.name = options_.name,
                       .rank = place_.rank,
@@ -283,6 +292,7 @@ void communicator_core::give_up_join(const error& cause) noexcept {
   fail_and_announce(cause);
   gate_.close();
   abort_native(options_.abort_deadline);
+  release_paths();
   end_supervision(flight_end::broken);
   end_join();
 }
@@ -322,6 +332,7 @@ void communicator_core::wait_for_work(const deadline& until) {
 void communicator_core::tear_down(const deadline& until) {
   wait_for_work(until);
   gate_.close();
+  paths_->disconnect();
   supervisor_->say_farewell();
   // Its work is over, but destroying it may wait for graphs that hold its operations, or for peers.
   bounded_call destroy{[native = native_, until] { native->destroy(until); }};
@@ -333,6 +344,7 @@ void communicator_core::tear_down(const deadline& until) {
   }
   // A failure or an abort that came meanwhile is the end that it has come to.
   require_operable();
+  wait_for_farewells(until);
 }
 
 void communicator_core::close_ready(duration limit) {
@@ -374,6 +386,7 @@ void communicator_core::close(duration limit) {
   }
   gate_.close();
   abort_native(options_.abort_deadline);  // does nothing after an orderly end
+  release_paths();
   end_supervision(is_whole ? flight_end::closed : flight_end::broken);
   status_.apply(communicator_event::closed);
 }
@@ -388,6 +401,7 @@ void communicator_core::abort_within(duration limit) noexcept {
   }
   give_up_.request_stop();
   gate_.close();
+  paths_->abort();
   {
     const std::scoped_lock lock{life_mutex_};
     if (is_joining_) {
@@ -402,6 +416,7 @@ void communicator_core::abort_within(duration limit) noexcept {
                                    .peers = {}});
   }
   abort_native(limit);
+  release_paths();
   end_supervision(flight_end::aborted);
 }
 
