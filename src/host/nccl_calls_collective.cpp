@@ -7,9 +7,10 @@
 #include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
 #include "reduce.hpp"
-#include "spark_comm/core/data_type.hpp"
-#include "spark_comm/core/reduce_op.hpp"
 #include "stream.hpp"
+
+#include <spark_comm/core/data_type.hpp>
+#include <spark_comm/core/reduce_op.hpp>
 
 #include <cstddef>
 #include <utility>
