@@ -6,13 +6,26 @@
 #include "ipc.hpp"
 #include "memory.hpp"
 #include "process.hpp"
+#include "stream_state.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace spark_comm::host {
 
 namespace {
+
+/// As CUDA does before memory goes that its work may use.
+void wait_for_streams_of(int device) {
+  std::vector<stream_ptr> streams = process().closing.alive();
+  process().streams.for_each([&](const stream_ptr& each) { streams.push_back(each); });
+  for (const stream_ptr& each : streams) {
+    if (each->device() == device) {
+      each->wait(each->submitted());
+    }
+  }
+}
 
 void* pointer(driver::device_ptr address) noexcept {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): device addresses are host addresses
@@ -172,8 +185,10 @@ driver::result cuIpcOpenMemHandle_v2(driver::device_ptr* address,
 }
 
 driver::result cuIpcCloseMemHandle(driver::device_ptr address) {
-  return unsafe_context_call(
-      __func__, [&](int) { return process().imported.close_handle(pointer(address)); });
+  return unsafe_context_call(__func__, [&](int device) {
+    wait_for_streams_of(device);
+    return process().imported.close_handle(pointer(address));
+  });
 }
 
 }  // extern "C"

@@ -7,12 +7,14 @@
 #include "stream.hpp"
 #include "stream_state.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <vector>
+#include <new>
+#include <type_traits>
 
 namespace spark_comm::host {
 
@@ -21,8 +23,20 @@ namespace {
 constexpr std::uintptr_t context_base = (std::uintptr_t{0x50} << 48U) + 0x1000;
 constexpr std::uintptr_t context_step = 16;
 
-std::vector<int>& contexts() noexcept {
-  thread_local std::vector<int> stack;
+// A thread's contexts, the current one on top. Trivial, so that it outlives the thread's other
+// objects: a program's static objects free memory and streams after those of the main thread have
+// been destroyed.
+struct context_stack {
+  static constexpr std::size_t capacity = 256;
+
+  std::array<int, capacity> devices;
+  std::size_t depth;
+};
+
+static_assert(std::is_trivially_destructible_v<context_stack>);
+
+context_stack& contexts() noexcept {
+  thread_local constinit context_stack stack{};
   return stack;
 }
 
@@ -59,17 +73,22 @@ device_entry* find_device(int ordinal) noexcept {
 }
 
 int top_of_contexts() noexcept {
-  return contexts().empty() ? -1 : contexts().back();
+  const context_stack& stack = contexts();
+  return stack.depth == 0 ? -1 : stack.devices[stack.depth - 1];
 }
 
 void push_context(int device) {
-  contexts().push_back(device);
+  context_stack& stack = contexts();
+  if (stack.depth == context_stack::capacity) {
+    throw std::bad_alloc{};
+  }
+  stack.devices[stack.depth++] = device;
 }
 
 int pop_context() noexcept {
   const int top = top_of_contexts();
   if (top >= 0) {
-    contexts().pop_back();
+    --contexts().depth;
   }
   return top;
 }

@@ -5,6 +5,7 @@
 #include "support/process_state.hpp"
 #include "support/world.hpp"
 
+#include <spark_comm/cuda/graph.hpp>
 #include <spark_comm/spark_comm.hpp>
 
 #include <gtest/gtest.h>
@@ -164,14 +165,19 @@ TEST(abort, of_two_stuck_communicators_works_in_either_order) {
   for (const bool is_first_first : {true, false}) {
     const meeting_place one;
     const meeting_place two;
+    const test_support::shared_value<std::atomic<bool>> has_peer_joined;
     expect_all_succeeded(run_rank_processes(2, [&](int rank) {
       const runtime loaded = test_support::host_runtime();
       communicator a = test_support::join_at(one, loaded, rank, 2);
       communicator b = test_support::join_at(two, loaded, rank, 2);
       if (rank == 1) {
+        *has_peer_joined = true;
         stand_by(a);
         stand_by(b);
         return;
+      }
+      while (!*has_peer_joined) {
+        std::this_thread::sleep_for(1ms);
       }
       const cuda::stream s = a.device().create_stream();
       const cuda::stream t = b.device().create_stream();
@@ -206,20 +212,24 @@ TEST(abort, two_hundred_times_at_random_moments) {
         communicator comm = test_support::join_at(places[i], loaded, rank, 2);
         const cuda::stream s = comm.device().create_stream();
         std::int32_t value = 1;
-        std::thread aborter{[&] {
-          if (rank == 0) {
-            std::this_thread::sleep_for(delays[i]);
-            comm.abort();
-          }
-        }};
+        std::thread aborter;
         const error thrown = error_of([&] {
+          barrier(comm, 10s);  // or the abort may meet a peer that is still joining
+          if (rank == 0) {
+            aborter = std::thread{[&, i] {
+              std::this_thread::sleep_for(delays[i]);
+              comm.abort();
+            }};
+          }
           while (true) {
             sum(comm, value, s);
             static_cast<void>(comm.wait(s, 30s));
           }
         });
         EXPECT_EQ(thrown.kind(), rank == 0 ? errc::aborted : errc::peer_lost) << thrown.what();
-        aborter.join();
+        if (aborter.joinable()) {
+          aborter.join();
+        }
       }
     }));
   }

@@ -140,7 +140,7 @@ class mismatch : public ::testing::TestWithParam<difference> {};
 
 TEST_P(mismatch, is_told_on_both_ranks_within_a_heartbeat_or_so) {
   in_world(2, [](communicator& comm) {
-    buffer memory{};
+    static buffer memory{};  // outlives the communicator, which ends broken
     barrier(comm, 10s);
     const auto begin = clock::now();
     const auto failure =
@@ -157,7 +157,7 @@ TEST_P(mismatch, is_told_before_the_launch_in_the_strict_check) {
   in_world(
       2,
       [](communicator& comm) {
-        buffer memory{};
+        static buffer memory{};
         memory.fill(3);
         const auto failure =
             verdict_on(comm, comm.rank() == 0 ? GetParam().first : GetParam().second, memory);
@@ -171,8 +171,8 @@ TEST_P(mismatch, is_told_before_the_launch_in_the_strict_check) {
       strict);
 }
 
-INSTANTIATE_TEST_SUITE_P(of, mismatch, ::testing::ValuesIn(differences()), [](const auto& info) {
-  return info.param.name;
+INSTANTIATE_TEST_SUITE_P(of, mismatch, ::testing::ValuesIn(differences()), [](const auto& each) {
+  return each.param.name;
 });
 
 TEST(strict_check, lets_ranks_that_agree_work_in_groups_too) {
@@ -201,7 +201,7 @@ TEST(strict_check, lets_ranks_that_agree_work_in_groups_too) {
 
 TEST(message_sizes, that_differ_are_a_mismatch) {
   in_world(2, [](communicator& comm) {
-    buffer memory{};
+    static buffer memory{};
     const auto failure = verdict_on(
         comm,
         [](communicator& c, buffer& m, cuda::stream_ref s) {
@@ -223,7 +223,7 @@ TEST(silent_rank, is_named_with_the_step_that_it_did_not_issue) {
   in_world(
       2,
       [](communicator& comm) {
-        buffer memory{};
+        static buffer memory{};
         const cuda::stream s = comm.device().create_stream();
         for (int step = 1; step <= 2; ++step) {
           reduce_some(comm, memory, s, 4);

@@ -29,9 +29,9 @@ using rank_outcomes = std::vector<std::string>;
 inline constexpr std::chrono::seconds default_rank_limit{30};
 
 /// Collects GoogleTest's failures as text.
-class failure_collector final : public testing::EmptyTestEventListener {
+class failure_collector final : public ::testing::EmptyTestEventListener {
  public:
-  void OnTestPartResult(const testing::TestPartResult& part) override {
+  void OnTestPartResult(const ::testing::TestPartResult& part) override {
     if (part.failed()) {
       text_ += std::string{part.file_name() == nullptr ? "?" : part.file_name()} + ":" +
                std::to_string(part.line_number()) + ": " + part.message() + "\n";
@@ -50,7 +50,7 @@ namespace detail {
 // exit handlers, which belong to the parent.
 [[noreturn]] inline void be_rank(int rank, int pipe_end, const std::function<void(int)>& body) {
   auto* collector = new failure_collector;
-  testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
+  ::testing::TestEventListeners& listeners = ::testing::UnitTest::GetInstance()->listeners();
   delete listeners.Release(listeners.default_result_printer());
   listeners.Append(collector);
   std::string text;

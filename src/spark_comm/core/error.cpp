@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/core/data_type.hpp>
+#include <spark_comm/core/detail/immortal.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
 
@@ -143,8 +144,8 @@ std::string_view name_of(recovery action) noexcept {
 }
 
 const std::error_category& error_category() noexcept {
-  static const category instance;
-  return instance;
+  static const detail::immortal<category> instance;
+  return instance.get();
 }
 
 std::error_code make_error_code(errc code) noexcept {

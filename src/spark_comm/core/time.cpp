@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/core/detail/immortal.hpp>
 #include <spark_comm/core/time.hpp>
 
 #include <chrono>
@@ -16,8 +17,8 @@ class steady_time_source final : public time_source {
 }  // namespace
 
 const time_source& steady_time() noexcept {
-  static const steady_time_source source;
-  return source;
+  static const detail::immortal<steady_time_source> source;
+  return source.get();
 }
 
 }  // namespace spark_comm

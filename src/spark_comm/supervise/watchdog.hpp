@@ -47,7 +47,7 @@ struct watchdog_view {
 class SPARK_COMM_API watchdog {
  public:
   watchdog(const watchdog_view& view,
-           const supervise_options& options,
+           supervise_options options,
            watchdog_hooks hooks,
            diagnostics log = {},
            const time_source& time = steady_time());

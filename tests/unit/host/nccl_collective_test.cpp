@@ -331,18 +331,10 @@ void random_sizes(joined_rank& me) {
             .shift = random() % 5,
             .root = static_cast<int>(random() % static_cast<unsigned int>(me.ranks()))};
     switch (random() % 4) {
-      case 0:
-        all_reduce_round<bfloat16>(me, s);
-        break;
-      case 1:
-        reduce_scatter_round<bfloat16>(me, s);
-        break;
-      case 2:
-        ring_round<bfloat16>(me, s);
-        break;
-      default:
-        broadcast_round<bfloat16>(me, s);
-        break;
+      case 0:  all_reduce_round<bfloat16>(me, s); break;
+      case 1:  reduce_scatter_round<bfloat16>(me, s); break;
+      case 2:  ring_round<bfloat16>(me, s); break;
+      default: broadcast_round<bfloat16>(me, s); break;
     }
   }
 }

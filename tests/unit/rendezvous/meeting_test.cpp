@@ -109,15 +109,16 @@ TEST(meeting, a_reported_fact_is_said_once_and_does_no_harm) {
   EXPECT_EQ(said, std::vector<std::string>{"file differs: rank 1 has b.so, rank 0 has a.so"});
 }
 
-TEST(meeting, the_same_distinct_fact_on_two_ranks_is_refused) {
+TEST(meeting, the_same_distinct_fact_on_two_ranks_is_a_mismatch_on_both) {
   const hello same{.facts = {{"device", "GPU-1", fact_rule::distinct}}};
   head first{2, 10s, same};
   const outcome twin = worker(first.where(), 1, 2, 10s, same).get();
-  EXPECT_THAT(twin.text(), HasSubstr("device GPU-1 of rank 1 is that of rank 0 as well"));
-  auto right =
-      worker(first.where(), 1, 2, 10s, {.facts = {{"device", "GPU-2", fact_rule::distinct}}});
-  EXPECT_TRUE(right.get().is_met());
-  EXPECT_TRUE(first.result().is_met());
+  const outcome zero = first.result();
+  for (const outcome* out : {&zero, &twin}) {
+    EXPECT_EQ(out->failure.value().kind(), errc::mismatch) << out->text();
+    EXPECT_THAT(out->text(), HasSubstr("device GPU-1 of rank 1 is that of rank 0 as well"));
+    EXPECT_LT(out->took, 1s);
+  }
 }
 
 TEST(meeting, an_old_generation_is_told_the_current_one) {

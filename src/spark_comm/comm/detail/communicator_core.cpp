@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Identity, status and life of a communicator; launching is in launch.cpp.
+// Identity of a communicator and how it joins; its end is in ending.cpp, launching in launch.cpp.
 #include <spark_comm/comm/detail/bounded.hpp>
 #include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
@@ -27,6 +27,7 @@
 #include <fmt/format.h>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,12 +39,6 @@ namespace {
 
 // Twice what makes the watchdog look early: it has half of them back before the pool runs dry.
 constexpr std::size_t events_in_flight = 2 * in_flight_table::default_capacity;
-
-// What a close may take beyond its own limit, when it has to abort in the end.
-constexpr auto abort_after_close = std::chrono::milliseconds{700};
-
-// For a thread inside a native call, before the communicator is aborted under it.
-constexpr auto longest_wait_for_issuer = std::chrono::milliseconds{200};
 
 void validate(const world& place, const join_options& options) {
   if (place.world_size < 1) {
@@ -61,6 +56,7 @@ void validate(const world& place, const join_options& options) {
     throw error{errc::invalid_argument, "deadlines must be longer than zero"};
   }
   options.supervise.validate();
+  options.paths.validate();
   nccl::validate(options.nccl);
 }
 
@@ -94,6 +90,7 @@ communicator_core::communicator_core(runtime loaded, world place, join_options o
       options_(std::move(options)),
       device_(open_device(loaded_, place_, options_)),
       can_reduce_fp8_(reduces_fp8(loaded_, device_)),
+      paths_(make_path_support(loaded_, device_, place_, options_)),
       events_(device_, events_in_flight) {}
 
 communicator_core::~communicator_core() {
@@ -113,6 +110,7 @@ void communicator_core::fail(const error& cause) noexcept {
   } catch (const std::exception& failure) {
     loaded_.log().report(failure, "while keeping an error");
   }
+  paths_->abort();  // nothing that waits for a peer has a reason to any more
 }
 
 void communicator_core::require_operable() const {
@@ -144,6 +142,7 @@ rendezvous::hello communicator_core::introduce() const {
   mine.facts.push_back({"runtime", std::string{name_of(loaded_.kind())}, fact_rule::equal});
   mine.facts.push_back({"NCCL version", nccl::version_text(library.version()), fact_rule::equal});
   mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported});
+  mine.facts.push_back(paths_->agreement());
   // A supervised rank would take an unsupervised one for silent, and a strict one wait for the
   // others' word before each launch.
   mine.facts.push_back({"supervision",
@@ -179,30 +178,38 @@ nccl::abi::unique_id communicator_core::share_id(const deadline& until) {
 }
 
 watchdog_hooks communicator_core::make_hooks() {
-  return {
-      .on_failure = [this](const watch_verdict& verdict) { fail(to_error(verdict, context())); },
-      .native_health = [this, native = native_]() -> std::optional<native_failure> {
-        if (gate_.enter_as_poller() != call_gate::entry::entered) {
-          return std::nullopt;  // the join or an issuer is inside and sees for itself
-        }
-        const gate_pass pass{gate_};
-        const nccl::abi::result code = native->async_error();
-        if (code == nccl::abi::results::success) {
-          return std::nullopt;
-        }
-        return native_failure{.code = nccl::errc_of(code),
-                              .native = loaded_.library().describe(code, "ncclCommGetAsyncError"),
-                              .operation = std::nullopt};
-      },
-      .on_thread_start =
-          [this] {
-            try {
-              prepare_watchdog_thread();
-            } catch (const error& failure) {
-              // Unwatched it could hang for ever; and nobody is there to catch it on that thread.
-              fail_and_announce(failure.with_context(context()));
+  return {.on_failure =
+              [this](const watch_verdict& verdict) {
+                fail(to_error(verdict, context()));
+                start_ending();
+              },
+          .native_health = [this, native = native_]() -> std::optional<native_failure> {
+            if (auto reported = paths_->failure()) {
+              return reported;
             }
-          }};
+            if (gate_.enter_as_poller() != call_gate::entry::entered) {
+              return std::nullopt;  // the join or an issuer is inside and sees for itself
+            }
+            const gate_pass pass{gate_};
+            const nccl::abi::result code = native->async_error();
+            if (code == nccl::abi::results::success) {
+              return std::nullopt;
+            }
+            return native_failure{
+                .code = nccl::errc_of(code),
+                .native = loaded_.library().describe(code, "ncclCommGetAsyncError"),
+                .operation = std::nullopt};
+          },
+          .on_thread_start =
+              [this] {
+                try {
+                  prepare_watchdog_thread();
+                } catch (const error& failure) {
+                  // Unwatched it could hang for ever; and nobody is there to catch it on that
+                  // thread.
+                  fail_and_announce(failure.with_context(context()));
+                }
+              }};
 }
 
 void communicator_core::prepare_watchdog_thread() const {
@@ -220,6 +227,7 @@ void communicator_core::connect(const deadline& until) {
                                        introduce(),
                                        until,
                                        {.on_listening = options_.on_listening,
+                                        .key = options_.key,
                                         .log = loaded_.log(),
                                         .cancel = give_up_.get_token()});
   native_ = std::make_shared<native_communicator>(loaded_.library(), device_);
@@ -227,6 +235,7 @@ void communicator_core::connect(const deadline& until) {
                            .rank = place_.rank,
                            .world_size = place_.world_size,
                            .options = options_.nccl};
+  paths_->connect(*session_, until);
   supervisor_ = std::make_unique<supervisor>(
       flight_identity{.name = options_.name,
                       .rank = place_.rank,
@@ -278,6 +287,7 @@ void communicator_core::give_up_join(const error& cause) noexcept {
   fail_and_announce(cause);
   gate_.close();
   abort_native(options_.abort_deadline);
+  release_paths();
   end_supervision(flight_end::broken);
   end_join();
 }
@@ -293,168 +303,6 @@ void communicator_core::end_join() noexcept {
 bool communicator_core::wait_for_join(const deadline& until) {
   std::unique_lock lock{life_mutex_};
   return join_over_.wait_for(lock, until.remaining(), [this] { return !is_joining_; });
-}
-
-void communicator_core::wait_for_work(const deadline& until) {
-  duration pause = std::chrono::microseconds{20};
-  while (true) {
-    {
-      enter();
-      const gate_pass pass{gate_};
-      require_operable();
-      if (events_.poll_all() == progress::done) {
-        return;
-      }
-    }
-    if (until.has_passed()) {
-      throw error{errc::timed_out, "operations are still outstanding", {.deadline = until.span()}};
-    }
-    std::this_thread::sleep_for(std::min(pause, until.remaining()));
-    pause = std::min<duration>(2 * pause, std::chrono::milliseconds{1});
-  }
-}
-
-void communicator_core::tear_down(const deadline& until) {
-  wait_for_work(until);
-  gate_.close();
-  supervisor_->say_farewell();
-  // Its work is over, but destroying it may wait for graphs that hold its operations, or for peers.
-  bounded_call destroy{[native = native_, until] { native->destroy(until); }};
-  if (destroy.wait(until) == wait_result::timed_out) {
-    throw error{errc::timed_out,
-                "the native communicator did not end in time: does a graph still hold one of its "
-                "operations?",
-                {.deadline = until.span()}};
-  }
-  // A failure or an abort that came meanwhile is the end that it has come to.
-  require_operable();
-}
-
-void communicator_core::close_ready(duration limit) {
-  if (is_closing_.exchange(true)) {
-    throw error{errc::invalid_usage, "another thread is closing the communicator", context()};
-  }
-  try {
-    tear_down(deadline::after(limit));
-  } catch (const error& failure) {
-    if (failure.kind() == errc::invalid_usage) {
-      is_closing_ = false;
-      throw;  // another thread issues operations: nothing has been done
-    }
-    error_context around = context();
-    around.operation = "close";
-    around.sequence = sequence();
-    // Short, because the caller's limit has passed.
-    abort_within(std::min<duration>(options_.abort_deadline, abort_after_close));
-    throw failure.with_context(around);
-  }
-}
-
-void communicator_core::close(duration limit) {
-  if (!status_.require(communicator_action::close, context())) {
-    return;
-  }
-  if (status_.state() == communicator_state::joining) {
-    abort();
-    if (!wait_for_join(deadline::after(limit))) {
-      error_context around = context();
-      around.operation = "close";
-      around.deadline = limit;
-      throw error{errc::timed_out, "the join has not come out of a native call yet", around};
-    }
-  }
-  const bool is_whole = status_.state() == communicator_state::ready && !is_alone();
-  if (is_whole) {
-    close_ready(limit);
-  }
-  gate_.close();
-  abort_native(options_.abort_deadline);  // does nothing after an orderly end
-  end_supervision(is_whole ? flight_end::closed : flight_end::broken);
-  status_.apply(communicator_event::closed);
-}
-
-void communicator_core::abort() noexcept {
-  abort_within(options_.abort_deadline);
-}
-
-void communicator_core::abort_within(duration limit) noexcept {
-  if (!status_.apply(communicator_event::aborted)) {
-    return;
-  }
-  give_up_.request_stop();
-  gate_.close();
-  {
-    const std::scoped_lock lock{life_mutex_};
-    if (is_joining_) {
-      return;  // the join owns everything still; it sees the state and cleans up
-    }
-  }
-  if (supervisor_ != nullptr) {
-    supervisor_->announce_failure({.code = errc::aborted,
-                                   .origin = place_.rank,
-                                   .sequence = sequence(),
-                                   .text = "this rank aborted its communicator",
-                                   .peers = {}});
-  }
-  abort_native(limit);
-  end_supervision(flight_end::aborted);
-}
-
-void communicator_core::abort_native(duration limit) noexcept {
-  std::shared_ptr<native_communicator> native;
-  {
-    const std::scoped_lock lock{life_mutex_};
-    native = native_;
-  }
-  if (native == nullptr || !native->is_live()) {
-    return;
-  }
-  try {
-    const deadline until = deadline::after(limit);
-    // Whoever is inside a native call gets a moment to come out; one that is stuck there is what
-    // the abort is for, so it goes ahead all the same.
-    static_cast<void>(gate_.wait_until_empty(
-        deadline::after(std::min<duration>(limit / 4, longest_wait_for_issuer))));
-    bounded_call call{[native] { native->abort(); }};
-    if (call.wait(until) == wait_result::timed_out) {
-      loaded_.log().report(
-          severity::error,
-          fmt::format("ncclCommAbort of '{}' rank {}/{} has not returned after {} ms; its thread "
-                      "and memory are left behind",
-                      options_.name,
-                      place_.rank,
-                      place_.world_size,
-                      std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()));
-    }
-  } catch (const std::exception& failure) {
-    loaded_.log().report(failure, "while aborting a communicator");
-  }
-}
-
-void communicator_core::end_supervision(flight_end how) noexcept {
-  const std::scoped_lock lock{end_mutex_};
-  if (supervisor_ != nullptr) {
-    supervisor_->stop(how);
-  } else if (session_ != nullptr) {
-    session_->stop();
-  }
-}
-
-void communicator_core::fail_and_announce(const error& cause) noexcept {
-  fail(cause);
-  if (supervisor_ == nullptr) {
-    return;
-  }
-  try {
-    supervisor_->announce_failure(
-        {.code = cause.kind(),
-         .origin = place_.rank,
-         .sequence = cause.context().sequence,
-         .text = cause.message(),
-         .peers = {cause.context().peers.begin(), cause.context().peers.end()}});
-  } catch (const std::exception& failure) {
-    loaded_.log().report(failure, "while telling the peers of a failure");
-  }
 }
 
 }  // namespace spark_comm::detail

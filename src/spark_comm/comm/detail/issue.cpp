@@ -4,11 +4,15 @@
 #include <spark_comm/comm/detail/solo.hpp>
 #include <spark_comm/comm/operation.hpp>
 #include <spark_comm/core/error.hpp>
+#include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/device.hpp>
 #include <spark_comm/nccl/abi.hpp>
 #include <spark_comm/nccl/api.hpp>
+#include <spark_comm/supervise/operation.hpp>
 
+#include <algorithm>
 #include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -51,6 +55,28 @@ struct prepared_batch {
   followed_operation followed;
 };
 
+// The strictest of the members' own limits, since they end together.
+std::optional<duration> shortest_deadline(std::span<const operation> members) {
+  std::optional<duration> shortest;
+  for (const operation& op : members) {
+    if (op.deadline && (!shortest || *op.deadline < *shortest)) {
+      shortest = op.deadline;
+    }
+  }
+  return shortest;
+}
+
+// The record under which a group is watched. One of messages alone is no step that all ranks share:
+// its first message to another rank tells whom it waits for.
+operation_record watched_as(const operation_record& group, std::span<const operation> members) {
+  if (group.ordinal != 0) {
+    return group;
+  }
+  const auto message = std::ranges::find_if(
+      members, [&](const operation& op) { return is_point_to_point(op.record.kind); });
+  return message == members.end() ? group : message->record;
+}
+
 // Writes down the members, then the group. Only the group is watched: its members are launched
 // together, so they end together.
 prepared_batch prepare(const batch& part) {
@@ -60,7 +86,9 @@ prepared_batch prepare(const batch& part) {
     part.core->note(op);
   }
   ready.end.record = {.count_elements = ready.operations.size(), .kind = operation_kind::group};
+  ready.end.deadline = shortest_deadline(ready.operations);
   ready.followed = part.core->prepare(ready.end);
+  ready.end.record = watched_as(ready.end.record, ready.operations);
   return ready;
 }
 
@@ -111,7 +139,7 @@ void launch_group(const nccl::api& call, std::span<const batch> batches) {
 
 void issue(communicator_core& core, operation op) {
   const entered_core inside{core};
-  core.require_operable();
+  core.require_healthy();
   core.require_own_stream(op);
   if (core.is_alone()) {
     run_alone(core, std::span{&op, 1});

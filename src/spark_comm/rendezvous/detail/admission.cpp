@@ -87,11 +87,11 @@ admission compare_facts(const seating& table, const hello_message& guest) {
         break;
       case fact_rule::distinct:
         if (const auto other = rank_with_same(table, guest, each.name)) {
-          return refuse(fmt::format("{} {} of rank {} is that of rank {} as well",
-                                    each.name,
-                                    theirs,
-                                    guest.rank,
-                                    *other));
+          return clash(fmt::format("{} {} of rank {} is that of rank {} as well",
+                                   each.name,
+                                   theirs,
+                                   guest.rank,
+                                   *other));
         }
         break;
     }
