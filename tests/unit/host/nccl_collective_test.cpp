@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -343,10 +344,13 @@ class nccl_collective : public testing::TestWithParam<int> {
  protected:
   void expect_in_processes(void (*body)(joined_rank&)) {
     const nccl_id id = make_id();
-    expect_all_succeeded(run_rank_processes(GetParam(), [&](int rank) {
+    // Much work for a debug build on a busy machine; below the limit of the test runner.
+    constexpr std::chrono::seconds limit{100};
+    const auto run = [&](int rank) {
       joined_rank me{GetParam(), id, rank};
       body(me);
-    }));
+    };
+    expect_all_succeeded(run_rank_processes(GetParam(), run, limit));
   }
 };
 
