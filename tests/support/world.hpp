@@ -40,18 +40,31 @@ class meeting_place {
     if (rank == 0) {
       return {.address = "127.0.0.1:0", .rank = 0, .world_size = size};
     }
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{20};
-    while (!board_->is_set.load(std::memory_order_acquire)) {
-      if (std::chrono::steady_clock::now() >= end) {
-        throw std::runtime_error{"the head never listened"};
-      }
-      std::this_thread::sleep_for(std::chrono::microseconds{200});
-    }
+    wait_until([this] { return board_->is_set.load(std::memory_order_acquire); },
+               "the head never listened");
     return {.address = board_->text.data(), .rank = rank, .world_size = size};
   }
 
+  /// Waits until all ranks have called it: what one of them does then, dying included, meets no
+  /// other that is still joining.
+  void line_up(int size) const {
+    ++board_->arrived;
+    wait_until([&] { return board_->arrived >= size; }, "a rank never joined");
+  }
+
  private:
+  static void wait_until(const std::function<bool()>& is_so, const char* otherwise) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    while (!is_so()) {
+      if (std::chrono::steady_clock::now() >= end) {
+        throw std::runtime_error{otherwise};
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds{200});
+    }
+  }
+
   struct board {
+    std::atomic<int> arrived{0};
     std::atomic<bool> is_set{false};
     std::array<char, 96> text{};
   };
@@ -85,12 +98,16 @@ using option_changes = std::function<void(int rank, join_options& options)>;
   return options;
 }
 
+/// Joins, and returns when every rank has.
 [[nodiscard]] inline communicator join_at(const meeting_place& place,
                                           const runtime& loaded,
                                           int rank,
                                           int size,
                                           const option_changes& change = {}) {
-  return communicator::join(loaded, place.of(rank, size), test_options(place, rank, change));
+  communicator comm =
+      communicator::join(loaded, place.of(rank, size), test_options(place, rank, change));
+  place.line_up(size);
+  return comm;
 }
 
 /// Forks `size` ranks, has them join, and gives each its communicator; what became of them. A rank
