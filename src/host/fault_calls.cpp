@@ -35,6 +35,7 @@ constexpr std::array gathered_calls{
 
 constexpr std::array release_calls{
     "cuCtxPopCurrent_v2"sv,
+    "cuCtxPushCurrent_v2"sv,
     "cuDevicePrimaryCtxRelease_v2"sv,
     "cuEventDestroy_v2"sv,
     "cuGraphDestroy"sv,

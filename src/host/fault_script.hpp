@@ -86,8 +86,9 @@ struct parsed_script {
 /// Whether a group gathers the call, and a non-blocking communicator is in progress after it.
 [[nodiscard]] bool is_gathered(std::string_view call) noexcept;
 
-/// Whether the call gives something back to the runtime. Such a call does so even when a rule makes
-/// it fail, so that what is alive at the end is what the program forgot.
+/// Whether the call gives something back to the runtime, or is one without which nothing could be
+/// given back (the context stack). Such a call does so even when a rule makes it fail, so that what
+/// is alive at the end is what the program forgot.
 [[nodiscard]] bool is_release(std::string_view call) noexcept;
 
 }  // namespace spark_comm::host
