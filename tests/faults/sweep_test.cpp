@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,11 @@ struct sweep_case {
   int calls_before_meeting;  ///< When one of these fails, the other rank waits for nobody.
   leftovers allowed = leftovers::none;
 };
+
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest looks for
+void PrintTo(const sweep_case& each, std::ostream* out) {
+  *out << each.name;
+}
 
 std::string rule_of(const sweep_case& each, const std::string& rest) {
   return "rank " + std::to_string(each.rank) + " call " + each.calls + " " + rest;
