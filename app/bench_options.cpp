@@ -21,6 +21,7 @@ std::string_view name_of(timing_mode mode) noexcept {
   switch (mode) {
     case timing_mode::synchronized: return "synchronized";
     case timing_mode::pipelined:    return "pipelined";
+    case timing_mode::graph:        return "graph";
   }
   return "unknown";
 }
@@ -90,6 +91,10 @@ void validate(const bench_options& options) {
                                     options.root,
                                     options.job.ranks - 1,
                                     options.job.ranks));
+  }
+  if (options.path && options.what != operation::all_reduce) {
+    throw usage_failure(fmt::format("--path: {} goes by nccl alone; other paths are all_reduce's",
+                                    traits_of(options.what).name));
   }
   if (options.link_gigabits && *options.link_gigabits <= 0) {
     throw usage_failure("--link: accepted are speeds above 0, in Gb/s");

@@ -4,10 +4,12 @@
 
 #include "operation.hpp"
 
+#include <spark_comm/comm/path_options.hpp>
 #include <spark_comm/comm/runtime.hpp>
 #include <spark_comm/core/data_type.hpp>
 #include <spark_comm/core/reduce_op.hpp>
 #include <spark_comm/core/time.hpp>
+#include <spark_comm/supervise/operation.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -23,6 +25,7 @@ namespace spark_comm::app {
 enum class timing_mode : std::uint8_t {
   synchronized,  ///< Each operation alone: from its call until the stream is drained.
   pipelined,     ///< Operations back to back, one wait for all; a batch's time over its operations.
+  graph,         ///< As pipelined, with each batch captured once and replayed as a graph.
 };
 
 [[nodiscard]] std::string_view name_of(timing_mode mode) noexcept;
@@ -32,7 +35,8 @@ struct job_options {
   runtime_kind runtime = runtime_kind::automatic;
   std::string nccl_library;  ///< Path; empty: the library's own choice.
   int ranks = 2;
-  bool share_gpu = false;  ///< Several ranks may use one GPU.
+  bool share_gpu = false;             ///< Several ranks may use one GPU.
+  std::optional<path_options> paths;  ///< Empty: the library's own choice.
   /// Of the join and of every operation.
   duration deadline = std::chrono::seconds{30};
   /// Of the whole run.
@@ -53,6 +57,7 @@ struct bench_options {
   int iterations = 20;
   int warmup = 5;
   timing_mode mode = timing_mode::synchronized;
+  std::optional<path_kind> path;        ///< Of the operation; empty: the library's choice.
   std::optional<double> link_gigabits;  ///< Speed of the link, to judge the result by.
   std::string json_file;                ///< Empty: none is written.
 };

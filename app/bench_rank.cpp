@@ -2,6 +2,7 @@
 #include "bench_rank.hpp"
 
 #include "bench_options.hpp"
+#include "exit_code.hpp"
 #include "memory_estimate.hpp"
 #include "operation.hpp"
 #include "operation_call.hpp"
@@ -13,12 +14,17 @@
 #include <spark_comm/comm/communicator.hpp>
 #include <spark_comm/comm/runtime.hpp>
 #include <spark_comm/core/data_type.hpp>
+#include <spark_comm/cuda/graph.hpp>
 #include <spark_comm/cuda/memory.hpp>
 #include <spark_comm/cuda/stream.hpp>
+#include <spark_comm/paths/path_of.hpp>
+#include <spark_comm/supervise/operation.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <fmt/format.h>
 #include <optional>
 #include <ratio>
 #include <span>
@@ -59,8 +65,9 @@ class bench_rank {
                            .wrong = wrong_of(call, in_place),
                            .microseconds = {}};
     // Every rank takes part in the timing whether its own result is right or not: the others wait.
-    std::vector<double> times =
-        options_.mode == timing_mode::synchronized ? time_synchronized(call) : time_pipelined(call);
+    std::vector<double> times = options_.mode == timing_mode::synchronized ? time_synchronized(call)
+                                : options_.mode == timing_mode::pipelined  ? time_pipelined(call)
+                                                                           : time_graph(call);
     if (!in_place) {
       // The inputs are as they were: a result that goes wrong only at speed shows here.
       report.wrong += compare(call);
@@ -151,6 +158,28 @@ class bench_rank {
     return times;
   }
 
+  [[nodiscard]] std::vector<double> time_graph(const operation_call& call) {
+    static_cast<void>(time_batch(call, options_.warmup));
+    cuda::capture_scope capture{comm_.device(), stream_};
+    for (int number = 0; number < options_.iterations; ++number) {
+      enqueue(comm_, call, stream_);
+    }
+    const cuda::graph recorded = capture.end();
+    const cuda::graph_exec graph = recorded.instantiate();
+    std::vector<double> times;
+    for (int batch = 0; batch <= pipelined_batches; ++batch) {
+      const auto began = std::chrono::steady_clock::now();
+      graph.launch(stream_);
+      drain(comm_, stream_, options_.job.deadline, call.what);
+      const std::chrono::duration<double, std::micro> taken =
+          std::chrono::steady_clock::now() - began;
+      if (batch > 0) {  // the first launch also uploads the graph
+        times.push_back(taken.count() / options_.iterations);
+      }
+    }
+    return times;
+  }
+
   const bench_options& options_;
   communicator& comm_;
   cuda::stream stream_;
@@ -161,17 +190,51 @@ class bench_rank {
   cuda::device_buffer out_;
 };
 
+// What `path_options` accepts at most.
+constexpr std::uint64_t largest_path_bytes = std::uint64_t{256} << 20U;
+
+/// Numbers of another path than the one asked for would mislead.
+void require_path(const communicator& comm,
+                  const bench_options& options,
+                  const bench_row& largest) {
+  const path_kind taken = path_of(comm,
+                                  {.dtype = options.dtype,
+                                   .op = options.op,
+                                   .bytes = largest.size_bytes,
+                                   .staging_bytes = largest.size_bytes});
+  if (taken != *options.path && taken != path_kind::local) {
+    throw failure(exit_code::not_available,
+                  fmt::format("--path {}: sums of {} of {} bytes go by {} here; try a lower --max",
+                              name_of(*options.path),
+                              name_of(options.dtype),
+                              largest.size_bytes,
+                              name_of(taken)));
+  }
+}
+
 }  // namespace
 
 void run_bench_rank(const bench_options& options) {
   std::vector<bench_row> rows;
-  rank_session session = join_job(options.job, [&](runtime_kind loaded) -> rank_plan {
+  job_options job = options.job;
+  if (options.path) {
+    // The sizes are not known before the runtime is: buffers as large as they may be at most.
+    job.paths = {
+        .table = fmt::format("spark-comm-paths 1\nall_reduce * * * {}\n", name_of(*options.path)),
+        .max_bytes =
+            std::min(options.max_bytes.value_or(std::uint64_t{1} << 20U), largest_path_bytes),
+        .max_streams = 1};
+  }
+  rank_session session = join_job(job, [&](runtime_kind loaded) -> rank_plan {
     rows = rows_on(options, loaded);
     return {.rows = rows.size(),
             .buffer_bytes =
                 buffer_bytes(options.what, options.job.ranks, rows.back().count, options.dtype) +
                 staging::capacity};
   });
+  if (options.path) {
+    require_path(session.comm, options, rows.back());
+  }
   bench_rank bench{options, session.comm, rows.back().count};
   const bool has_in_place = traits_of(options.what).has_in_place;
   for (std::size_t row = 0; row < rows.size(); ++row) {

@@ -59,10 +59,11 @@ std::string timing_text(const bench_options& options) {
           options.iterations,
           options.warmup);
     case timing_mode::pipelined:
+    case timing_mode::graph:
       return fmt::format(
-          "pipelined: {} batches of {} operations back to back, a batch's time over its "
-          "operations, "
+          "{}: {} batches of {} operations back to back, a batch's time over its operations, "
           "slowest rank, after {} operations to warm up",
+          name_of(options.mode),
           pipelined_batches,
           options.iterations,
           options.warmup);

@@ -11,8 +11,11 @@
 #include "option_values.hpp"
 #include "trace.hpp"
 
+#include <spark_comm/supervise/operation.hpp>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <optional>
 #include <string>
@@ -25,6 +28,7 @@ namespace {
 /// The parsed values of all verbs.
 struct values {
   bench_options bench;
+  tune_options tune;
   job_options check;
   info_options info;
   launch_options launch;
@@ -49,6 +53,29 @@ void add_job(CLI::App& verb, job_options& job) {
   add_duration(verb, "--limit", job.limit, "limit of the whole run");
 }
 
+void add_path(CLI::App& verb, bench_options& options) {
+  constexpr std::array paths = {path_kind::nccl,
+                                path_kind::exchange,
+                                path_kind::one_shot,
+                                path_kind::two_shot,
+                                path_kind::low_latency};
+  const std::string accepted = "auto, nccl, exchange, one_shot, two_shot, low_latency";
+  const auto take = [&options, paths, accepted](const CLI::results_t& given) {
+    const auto at =
+        std::ranges::find_if(paths, [&](path_kind path) { return name_of(path) == given.front(); });
+    if (at == paths.end() && given.front() != "auto") {
+      throw refused("--path", given.front(), accepted);
+    }
+    options.path = at == paths.end() ? std::nullopt : std::optional{*at};
+    return true;
+  };
+  verb.add_option("--path", take, "the way that all_reduce goes: " + accepted)
+      ->type_name("NAME")
+      ->default_str("auto");
+  verb.add_flag_callback(
+      "--graph", [&options] { options.mode = timing_mode::graph; }, "the same as --mode graph");
+}
+
 void add_bench(CLI::App& root, values& into) {
   CLI::App& verb =
       *root.add_subcommand("bench", "measure an operation, after checking its results");
@@ -69,6 +96,7 @@ void add_bench(CLI::App& root, values& into) {
       ->type_name("N")
       ->capture_default_str();
   add_named(verb, "--mode", options.mode, timing_mode_names(), "how time is taken");
+  add_path(verb, options);
   verb.add_option("--link", options.link_gigabits, "speed of the link in Gb/s, to judge by")
       ->type_name("GBITS");
   verb.add_option("--json", options.json_file, "also write the result to this file")
@@ -109,6 +137,16 @@ void add_trace(CLI::App& root, values& into) {
   verb.add_option("--last", into.trace.last, "operations of each rank to list")
       ->type_name("N")
       ->capture_default_str();
+}
+
+void add_tune(CLI::App& root, values& into) {
+  CLI::App& verb =
+      *root.add_subcommand("tune", "measure all_reduce on every path and write the table of paths");
+  verb.add_option("--table", into.tune.table_file, "the file to write")
+      ->type_name("FILE")
+      ->capture_default_str();
+  add_size(verb, "--max", into.tune.max_bytes, "largest message to measure");
+  add_job(verb, into.tune.job);
 }
 
 void add_demo(CLI::App& root, values& into) {
@@ -183,6 +221,10 @@ request to_request(CLI::App& root, values& parsed) {
   if (root.got_subcommand("trace")) {
     return trace_request{std::move(parsed.trace)};
   }
+  if (root.got_subcommand("tune")) {
+    validate(parsed.tune);
+    return tune_request{std::move(parsed.tune)};
+  }
   if (root.got_subcommand("demo")) {
     return demo_request{to_demo(parsed.mishap_name)};
   }
@@ -205,6 +247,7 @@ request parse_command_line(const std::vector<std::string>& arguments) {
   add_launch(root, parsed);
   add_trace(root, parsed);
   add_demo(root, parsed);
+  add_tune(root, parsed);
   root.add_subcommand("help", "show this, or the options of a verb")
       ->add_option("verb", parsed.help_topic, "the verb")
       ->expected(0, 1);

@@ -7,6 +7,7 @@
 #include "info.hpp"
 #include "launch.hpp"
 #include "trace.hpp"
+#include "tune.hpp"
 
 #include <cstdint>
 #include <string>
@@ -45,13 +46,18 @@ struct demo_request {
   demo_options options;
 };
 
+struct tune_request {
+  tune_options options;
+};
+
 using request = std::variant<show_text,
                              bench_request,
                              check_request,
                              info_request,
                              launch_request,
                              trace_request,
-                             demo_request>;
+                             demo_request,
+                             tune_request>;
 
 /// What the arguments (without the program's name) ask for.
 /// Throws: failure (usage), one line naming what is accepted.

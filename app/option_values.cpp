@@ -82,7 +82,8 @@ name_table<runtime_kind> runtime_names() {
 }
 
 name_table<timing_mode> timing_mode_names() {
-  static constexpr std::array modes = {timing_mode::synchronized, timing_mode::pipelined};
+  static constexpr std::array modes = {
+      timing_mode::synchronized, timing_mode::pipelined, timing_mode::graph};
   const auto name = [](timing_mode mode) { return name_of(mode); };
   const auto parse = [](std::string_view text) -> std::optional<timing_mode> {
     for (const timing_mode mode : modes) {

@@ -94,6 +94,7 @@ rank_session join_job(const job_options& options, const planner& plan) {
   how.operation_deadline = options.deadline;
   how.device = ordinal;
   how.sharing = options.share_gpu ? device_sharing::allowed : device_sharing::refused;
+  how.paths = options.paths.value_or(how.paths);
   how.on_listening = [](const std::string& address) {
     send_report(listening_report{.address = address});
   };

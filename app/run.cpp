@@ -15,6 +15,7 @@
 #include "rank_report.hpp"
 #include "rank_session.hpp"
 #include "trace.hpp"
+#include "tune.hpp"
 
 #include <spark_comm/core/error.hpp>
 
@@ -76,6 +77,8 @@ struct doer {
   }
 
   exit_code operator()(const trace_request& asked) const { return run_trace(asked.options); }
+
+  exit_code operator()(const tune_request& asked) const { return run_tune(asked.options); }
 
   exit_code operator()(const demo_request& asked) const { return run_demo(asked.options, how()); }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+// All-reduces inside one kernel between two processes on one device: what they take.
 #pragma once
 
 #include "pair_channel.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+// The kernels of one rank, against copies of as many bytes: what they take.
 #pragma once
 
 #include <spark_comm/kernels/module.hpp>

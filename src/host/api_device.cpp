@@ -5,6 +5,7 @@
 #include "devices.hpp"
 #include "driver_abi.hpp"
 #include "exports.hpp"
+#include "fault_injection.hpp"
 #include "process.hpp"
 
 #include <algorithm>
@@ -30,8 +31,8 @@ driver::result copy_text(std::string_view text, char* to, int length) noexcept {
 
 // Runs `body(entry)` for a device that exists.
 template <typename Body>
-driver::result device_call(driver::device ordinal, const Body& body) noexcept {
-  return driver_call([&] {
+driver::result device_call(const char* name, driver::device ordinal, const Body& body) noexcept {
+  return driver_call(name, [&] {
     device_entry* entry = find_device(ordinal);
     return entry == nullptr ? driver::invalid_device : body(*entry);
   });
@@ -44,26 +45,30 @@ constexpr int driver_version = 13000;
 extern "C" {
 
 driver::result cuInit(unsigned int flags) {
-  if (flags != 0) {
-    return driver::invalid_value;
-  }
-  try {
-    return initialize();
-  } catch (...) {
-    return driver::out_of_memory;
-  }
+  return with_driver_faults(__func__, [flags] {
+    if (flags != 0) {
+      return driver::invalid_value;
+    }
+    try {
+      return initialize();
+    } catch (...) {
+      return driver::out_of_memory;
+    }
+  });
 }
 
 driver::result cuDriverGetVersion(int* version) {
-  if (version == nullptr) {
-    return driver::invalid_value;
-  }
-  *version = driver_version;
-  return driver::success;
+  return with_driver_faults(__func__, [version] {
+    if (version == nullptr) {
+      return driver::invalid_value;
+    }
+    *version = driver_version;
+    return driver::success;
+  });
 }
 
 driver::result cuDeviceGetCount(int* count) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     if (count == nullptr) {
       return driver::invalid_value;
     }
@@ -73,7 +78,7 @@ driver::result cuDeviceGetCount(int* count) {
 }
 
 driver::result cuDeviceGet(driver::device* device, int ordinal) {
-  return device_call(ordinal, [&](const device_entry&) {
+  return device_call(__func__, ordinal, [&](const device_entry&) {
     if (device == nullptr) {
       return driver::invalid_value;
     }
@@ -83,13 +88,13 @@ driver::result cuDeviceGet(driver::device* device, int ordinal) {
 }
 
 driver::result cuDeviceGetName(char* name, int length, driver::device device) {
-  return device_call(device, [&](const device_entry&) {
+  return device_call(__func__, device, [&](const device_entry&) {
     return copy_text("spark_comm host device", name, length);
   });
 }
 
 driver::result cuDeviceGetUuid_v2(driver::uuid* id, driver::device device) {
-  return device_call(device, [&](const device_entry& entry) {
+  return device_call(__func__, device, [&](const device_entry& entry) {
     if (id == nullptr) {
       return driver::invalid_value;
     }
@@ -99,7 +104,7 @@ driver::result cuDeviceGetUuid_v2(driver::uuid* id, driver::device device) {
 }
 
 driver::result cuDeviceTotalMem_v2(std::size_t* bytes, driver::device device) {
-  return device_call(device, [&](const device_entry&) {
+  return device_call(__func__, device, [&](const device_entry&) {
     if (bytes == nullptr) {
       return driver::invalid_value;
     }
@@ -109,19 +114,20 @@ driver::result cuDeviceTotalMem_v2(std::size_t* bytes, driver::device device) {
 }
 
 driver::result cuDeviceGetAttribute(int* value, int attribute, driver::device device) {
-  return device_call(device, [&](const device_entry& entry) {
+  return device_call(__func__, device, [&](const device_entry& entry) {
     return value != nullptr && read_attribute(entry, attribute, *value) ? driver::success
                                                                         : driver::invalid_value;
   });
 }
 
 driver::result cuDeviceGetPCIBusId(char* text, int length, driver::device device) {
-  return device_call(
-      device, [&](const device_entry& entry) { return copy_text(entry.pci_bus_id, text, length); });
+  return device_call(__func__, device, [&](const device_entry& entry) {
+    return copy_text(entry.pci_bus_id, text, length);
+  });
 }
 
 driver::result cuDeviceCanAccessPeer(int* can, driver::device device, driver::device peer) {
-  return device_call(device, [&](const device_entry&) {
+  return device_call(__func__, device, [&](const device_entry&) {
     if (can == nullptr) {
       return driver::invalid_value;
     }
@@ -134,7 +140,7 @@ driver::result cuDeviceCanAccessPeer(int* can, driver::device device, driver::de
 }
 
 driver::result cuDevicePrimaryCtxRetain(driver::context* context, driver::device device) {
-  return device_call(device, [&](device_entry& entry) {
+  return device_call(__func__, device, [&](device_entry& entry) {
     if (context == nullptr) {
       return driver::invalid_value;
     }
@@ -145,7 +151,7 @@ driver::result cuDevicePrimaryCtxRetain(driver::context* context, driver::device
 }
 
 driver::result cuDevicePrimaryCtxRelease_v2(driver::device device) {
-  return device_call(device, [&](device_entry& entry) {
+  return device_call(__func__, device, [&](device_entry& entry) {
     int count = entry.retained.load(std::memory_order_relaxed);
     do {
       if (count == 0) {
@@ -157,7 +163,7 @@ driver::result cuDevicePrimaryCtxRelease_v2(driver::device device) {
 }
 
 driver::result cuCtxGetCurrent(driver::context* context) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     if (context == nullptr) {
       return driver::invalid_value;
     }
@@ -168,7 +174,7 @@ driver::result cuCtxGetCurrent(driver::context* context) {
 }
 
 driver::result cuCtxSetCurrent(driver::context context) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     if (context == nullptr) {
       replace_context(-1);
       return driver::success;
@@ -183,7 +189,7 @@ driver::result cuCtxSetCurrent(driver::context context) {
 }
 
 driver::result cuCtxPushCurrent_v2(driver::context context) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     const int device = live_device_of(context);
     if (device < 0) {
       return driver::invalid_context;
@@ -194,7 +200,7 @@ driver::result cuCtxPushCurrent_v2(driver::context context) {
 }
 
 driver::result cuCtxPopCurrent_v2(driver::context* context) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     const int device = pop_context();
     if (device < 0) {
       return driver::invalid_context;
@@ -207,7 +213,7 @@ driver::result cuCtxPopCurrent_v2(driver::context* context) {
 }
 
 driver::result cuCtxGetDevice(driver::device* device) {
-  return context_call([&](int current) {
+  return context_call(__func__, [&](int current) {
     if (device == nullptr) {
       return driver::invalid_value;
     }
@@ -217,7 +223,7 @@ driver::result cuCtxGetDevice(driver::device* device) {
 }
 
 driver::result cuCtxEnablePeerAccess(driver::context peer, unsigned int flags) {
-  return context_call([&](int current) {
+  return context_call(__func__, [&](int current) {
     if (flags != 0) {
       return driver::invalid_value;
     }

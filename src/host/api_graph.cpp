@@ -28,7 +28,7 @@ bool is_mode(driver::capture_mode mode) noexcept {
 extern "C" {
 
 driver::result cuStreamIsCapturing(driver::stream handle, driver::capture_status* status) {
-  return stream_call(handle, [&](const stream_ptr& target) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
     if (status == nullptr) {
       return driver::invalid_value;
     }
@@ -38,13 +38,13 @@ driver::result cuStreamIsCapturing(driver::stream handle, driver::capture_status
 }
 
 driver::result cuStreamBeginCapture_v2(driver::stream handle, driver::capture_mode mode) {
-  return stream_call(handle, [&](const stream_ptr& target) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
     return is_mode(mode) ? begin_capture(target, mode) : driver::invalid_value;
   });
 }
 
 driver::result cuStreamEndCapture(driver::stream handle, driver::graph* graph_handle) {
-  return stream_call(handle, [&](const stream_ptr& target) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
     if (graph_handle == nullptr) {
       return driver::invalid_value;
     }
@@ -60,7 +60,7 @@ driver::result cuStreamEndCapture(driver::stream handle, driver::graph* graph_ha
 }
 
 driver::result cuThreadExchangeStreamCaptureMode(driver::capture_mode* mode) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     if (mode == nullptr || !is_mode(*mode)) {
       return driver::invalid_value;
     }
@@ -74,7 +74,7 @@ driver::result cuGraphInstantiateWithFlags(driver::graph_exec* exec,
                                            unsigned long long flags) {
   constexpr unsigned long long free_on_launch = 1;
   constexpr unsigned long long node_priority = 8;
-  return context_call([&](int) {
+  return context_call(__func__, [&](int) {
     const std::shared_ptr<graph> source = process().graphs.find(handle);
     if (source == nullptr) {
       return driver::invalid_handle;
@@ -89,20 +89,20 @@ driver::result cuGraphInstantiateWithFlags(driver::graph_exec* exec,
 }
 
 driver::result cuGraphLaunch(driver::graph_exec exec, driver::stream handle) {
-  return stream_call(handle, [&](const stream_ptr& target) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
     const std::shared_ptr<executable> launched = process().executables.find(exec);
     return launched == nullptr ? driver::invalid_handle : launched->launch(target);
   });
 }
 
 driver::result cuGraphExecDestroy(driver::graph_exec exec) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     return process().executables.remove(exec) == nullptr ? driver::invalid_handle : driver::success;
   });
 }
 
 driver::result cuGraphDestroy(driver::graph handle) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     return process().graphs.remove(handle) == nullptr ? driver::invalid_handle : driver::success;
   });
 }
@@ -111,24 +111,15 @@ int spark_comm_host_live_handles(int kind) {
   const process_state& state = process();
   const auto count = [&state, kind]() -> std::size_t {
     switch (kind) {
-      case 0:
-        return state.streams.size();
-      case 1:
-        return state.events.size();
-      case 2:
-        return state.graphs.size();
-      case 3:
-        return state.executables.size();
-      case 4:
-        return state.modules.size();
-      case 5:
-        return state.memory.count(memory_kind::device);
-      case 6:
-        return state.memory.count(memory_kind::pinned);
-      case 7:
-        return state.memory.count(memory_kind::imported);
-      default:
-        return 0;
+      case 0:  return state.streams.size();
+      case 1:  return state.events.size();
+      case 2:  return state.graphs.size();
+      case 3:  return state.executables.size();
+      case 4:  return state.modules.size();
+      case 5:  return state.memory.count(memory_kind::device);
+      case 6:  return state.memory.count(memory_kind::pinned);
+      case 7:  return state.memory.count(memory_kind::imported);
+      default: return 0;
     }
   };
   constexpr int retained_contexts = 8;

@@ -6,13 +6,26 @@
 #include "ipc.hpp"
 #include "memory.hpp"
 #include "process.hpp"
+#include "stream_state.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace spark_comm::host {
 
 namespace {
+
+/// As CUDA does before memory goes that its work may use.
+void wait_for_streams_of(int device) {
+  std::vector<stream_ptr> streams = process().closing.alive();
+  process().streams.for_each([&](const stream_ptr& each) { streams.push_back(each); });
+  for (const stream_ptr& each : streams) {
+    if (each->device() == device) {
+      each->wait(each->submitted());
+    }
+  }
+}
 
 void* pointer(driver::device_ptr address) noexcept {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): device addresses are host addresses
@@ -25,8 +38,8 @@ driver::device_ptr address_of(const void* pointer) noexcept {
 
 // Runs `body(device)` for a call that CUDA holds unsafe during a capture.
 template <typename Body>
-driver::result unsafe_context_call(const Body& body) noexcept {
-  return context_call([&](int device) {
+driver::result unsafe_context_call(const char* name, const Body& body) noexcept {
+  return context_call(name, [&](int device) {
     const driver::result permitted = permit_unsafe_call();
     return permitted == driver::success ? body(device) : permitted;
   });
@@ -41,8 +54,7 @@ driver::result read_pointer_attribute(void* value, int attribute, const memory_b
     case driver::pointer_device_ordinal:
       *static_cast<int*>(value) = block.device;
       return driver::success;
-    default:
-      return driver::not_supported;
+    default: return driver::not_supported;
   }
 }
 
@@ -51,7 +63,7 @@ driver::result read_pointer_attribute(void* value, int attribute, const memory_b
 extern "C" {
 
 driver::result cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
-  return context_call([&](int) {
+  return context_call(__func__, [&](int) {
     if (free_bytes == nullptr || total_bytes == nullptr) {
       return driver::invalid_value;
     }
@@ -63,7 +75,7 @@ driver::result cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes
 }
 
 driver::result cuMemAlloc_v2(driver::device_ptr* address, std::size_t bytes) {
-  return unsafe_context_call([&](int device) {
+  return unsafe_context_call(__func__, [&](int device) {
     if (address == nullptr) {
       return driver::invalid_value;
     }
@@ -78,7 +90,7 @@ driver::result cuMemAlloc_v2(driver::device_ptr* address, std::size_t bytes) {
 }
 
 driver::result cuMemFree_v2(driver::device_ptr address) {
-  return unsafe_context_call([&](int) {
+  return unsafe_context_call(__func__, [&](int) {
     return address == 0 ? driver::success
                         : process().memory.release(pointer(address), memory_kind::device);
   });
@@ -86,7 +98,7 @@ driver::result cuMemFree_v2(driver::device_ptr address) {
 
 driver::result cuMemHostAlloc(void** address, std::size_t bytes, unsigned int flags) {
   constexpr unsigned int known_flags = 7;  // portable, device map, write combined
-  return unsafe_context_call([&](int device) {
+  return unsafe_context_call(__func__, [&](int device) {
     if ((flags & ~known_flags) != 0) {
       return driver::invalid_value;
     }
@@ -96,13 +108,13 @@ driver::result cuMemHostAlloc(void** address, std::size_t bytes, unsigned int fl
 
 driver::result cuMemFreeHost(void* address) {
   return unsafe_context_call(
-      [&](int) { return process().memory.release(address, memory_kind::pinned); });
+      __func__, [&](int) { return process().memory.release(address, memory_kind::pinned); });
 }
 
 driver::result cuMemHostGetDevicePointer_v2(driver::device_ptr* device,
                                             void* host,
                                             unsigned int flags) {
-  return context_call([&](int) {
+  return context_call(__func__, [&](int) {
     const memory_block block = process().memory.find(host);
     if (device == nullptr || flags != 0 || block.base == nullptr ||
         block.kind != memory_kind::pinned) {
@@ -116,7 +128,7 @@ driver::result cuMemHostGetDevicePointer_v2(driver::device_ptr* device,
 driver::result cuMemGetAddressRange_v2(driver::device_ptr* base,
                                        std::size_t* bytes,
                                        driver::device_ptr address) {
-  return context_call([&](int) {
+  return context_call(__func__, [&](int) {
     const memory_block block = process().memory.find(pointer(address));
     if (block.base == nullptr) {
       return driver::not_found;
@@ -132,7 +144,7 @@ driver::result cuMemGetAddressRange_v2(driver::device_ptr* base,
 }
 
 driver::result cuPointerGetAttribute(void* value, int attribute, driver::device_ptr address) {
-  return context_call([&](int) {
+  return context_call(__func__, [&](int) {
     const memory_block block = process().memory.find(pointer(address));
     if (value == nullptr || block.base == nullptr) {
       return driver::invalid_value;
@@ -150,7 +162,7 @@ driver::result cuPointerGetAttribute(void* value, int attribute, driver::device_
 }
 
 driver::result cuIpcGetMemHandle(driver::ipc_mem_handle* handle, driver::device_ptr address) {
-  return context_call([&](int) {
+  return context_call(__func__, [&](int) {
     return handle == nullptr ? driver::invalid_value : export_memory(pointer(address), *handle);
   });
 }
@@ -159,7 +171,7 @@ driver::result cuIpcOpenMemHandle_v2(driver::device_ptr* address,
                                      driver::ipc_mem_handle handle,
                                      unsigned int flags) {
   constexpr unsigned int lazy_enable_peer_access = 1;
-  return unsafe_context_call([&](int device) {
+  return unsafe_context_call(__func__, [&](int device) {
     if (address == nullptr || flags != lazy_enable_peer_access) {
       return driver::invalid_value;
     }
@@ -173,8 +185,10 @@ driver::result cuIpcOpenMemHandle_v2(driver::device_ptr* address,
 }
 
 driver::result cuIpcCloseMemHandle(driver::device_ptr address) {
-  return unsafe_context_call(
-      [&](int) { return process().imported.close_handle(pointer(address)); });
+  return unsafe_context_call(__func__, [&](int device) {
+    wait_for_streams_of(device);
+    return process().imported.close_handle(pointer(address));
+  });
 }
 
 }  // extern "C"

@@ -19,8 +19,8 @@ namespace {
 
 // Runs `body(event)` for an event handle that is live.
 template <typename Body>
-driver::result event_call(driver::event handle, const Body& body) noexcept {
-  return driver_call([&] {
+driver::result event_call(const char* name, driver::event handle, const Body& body) noexcept {
+  return driver_call(name, [&] {
     const std::shared_ptr<event> found = process().events.find(handle);
     return found == nullptr ? driver::invalid_handle : body(*found);
   });
@@ -48,7 +48,7 @@ driver::result permit_event_inquiry(const event_record_ptr& record) noexcept {
 extern "C" {
 
 driver::result cuStreamCreate(driver::stream* stream_handle, unsigned int flags) {
-  return context_call([&](int device) {
+  return context_call(__func__, [&](int device) {
     if (stream_handle == nullptr || (flags & ~driver::stream_non_blocking) != 0) {
       return driver::invalid_value;
     }
@@ -59,7 +59,7 @@ driver::result cuStreamCreate(driver::stream* stream_handle, unsigned int flags)
 }
 
 driver::result cuStreamDestroy_v2(driver::stream handle) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     const stream_ptr target = process().streams.remove(handle);
     if (target == nullptr) {
       return driver::invalid_handle;
@@ -74,7 +74,7 @@ driver::result cuStreamDestroy_v2(driver::stream handle) {
 }
 
 driver::result cuStreamSynchronize(driver::stream handle) {
-  return stream_call(handle, [](const stream_ptr& target) {
+  return stream_call(__func__, handle, [](const stream_ptr& target) {
     const driver::result permitted = permit_stream_inquiry(target);
     if (permitted == driver::success) {
       target->wait(target->submitted());
@@ -84,7 +84,7 @@ driver::result cuStreamSynchronize(driver::stream handle) {
 }
 
 driver::result cuStreamQuery(driver::stream handle) {
-  return stream_call(handle, [](const stream_ptr& target) {
+  return stream_call(__func__, handle, [](const stream_ptr& target) {
     const driver::result permitted = permit_stream_inquiry(target);
     if (permitted != driver::success) {
       return permitted;
@@ -98,7 +98,7 @@ driver::result cuStreamQuery(driver::stream handle) {
 driver::result cuStreamWaitEvent(driver::stream handle,
                                  driver::event event_handle,
                                  unsigned int flags) {
-  return stream_call(handle, [&](const stream_ptr& target) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
     const std::shared_ptr<event> awaited = process().events.find(event_handle);
     if (awaited == nullptr) {
       return driver::invalid_handle;
@@ -112,7 +112,7 @@ driver::result cuStreamWaitEvent(driver::stream handle,
 }
 
 driver::result cuStreamGetCtx(driver::stream handle, driver::context* context) {
-  return stream_call(handle, [&](const stream_ptr& target) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
     if (context == nullptr) {
       return driver::invalid_value;
     }
@@ -123,7 +123,7 @@ driver::result cuStreamGetCtx(driver::stream handle, driver::context* context) {
 
 driver::result cuEventCreate(driver::event* event_handle, unsigned int flags) {
   constexpr unsigned int known_flags = driver::event_blocking_sync | driver::event_disable_timing;
-  return context_call([&](int device) {
+  return context_call(__func__, [&](int device) {
     if ((flags & driver::event_interprocess) != 0) {
       return driver::not_supported;
     }
@@ -138,13 +138,13 @@ driver::result cuEventCreate(driver::event* event_handle, unsigned int flags) {
 }
 
 driver::result cuEventDestroy_v2(driver::event handle) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     return process().events.remove(handle) == nullptr ? driver::invalid_handle : driver::success;
   });
 }
 
 driver::result cuEventRecord(driver::event handle, driver::stream stream_handle) {
-  return stream_call(stream_handle, [&](const stream_ptr& on) {
+  return stream_call(__func__, stream_handle, [&](const stream_ptr& on) {
     const std::shared_ptr<event> recorded = process().events.find(handle);
     if (recorded == nullptr || recorded->device() != on->device()) {
       return driver::invalid_handle;
@@ -154,7 +154,7 @@ driver::result cuEventRecord(driver::event handle, driver::stream stream_handle)
 }
 
 driver::result cuEventQuery(driver::event handle) {
-  return event_call(handle, [](const event& asked) {
+  return event_call(__func__, handle, [](const event& asked) {
     const event_record_ptr record = asked.latest();
     const driver::result permitted = permit_event_inquiry(record);
     if (permitted != driver::success || record == nullptr) {
@@ -166,7 +166,7 @@ driver::result cuEventQuery(driver::event handle) {
 }
 
 driver::result cuEventSynchronize(driver::event handle) {
-  return event_call(handle, [](const event& asked) {
+  return event_call(__func__, handle, [](const event& asked) {
     const event_record_ptr record = asked.latest();
     const driver::result permitted = permit_event_inquiry(record);
     if (permitted == driver::success && record != nullptr) {
@@ -179,7 +179,7 @@ driver::result cuEventSynchronize(driver::event handle) {
 driver::result cuEventElapsedTime(float* milliseconds,
                                   driver::event start_handle,
                                   driver::event end_handle) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     const std::shared_ptr<event> start = process().events.find(start_handle);
     const std::shared_ptr<event> end = process().events.find(end_handle);
     if (start == nullptr || end == nullptr) {

@@ -24,7 +24,7 @@ driver::result cuMemcpyAsync(driver::device_ptr to,
                              driver::device_ptr from,
                              std::size_t bytes,
                              driver::stream handle) {
-  return stream_call(handle, [&](const stream_ptr& target) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
     if (bytes == 0) {
       return driver::success;
     }
@@ -36,7 +36,7 @@ driver::result cuMemsetD8Async(driver::device_ptr to,
                                unsigned char value,
                                std::size_t count,
                                driver::stream handle) {
-  return stream_call(handle, [&](const stream_ptr& target) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
     if (count == 0) {
       return driver::success;
     }
@@ -48,7 +48,7 @@ driver::result cuMemsetD32Async(driver::device_ptr to,
                                 unsigned int value,
                                 std::size_t count,
                                 driver::stream handle) {
-  return stream_call(handle, [&](const stream_ptr& target) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
     if (count == 0) {
       return driver::success;
     }
@@ -63,7 +63,7 @@ driver::result cuStreamWriteValue32_v2(driver::stream handle,
                                        std::uint32_t value,
                                        unsigned int flags) {
   constexpr unsigned int no_memory_barrier = 1;
-  return stream_call(handle, [&](const stream_ptr& target) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
     if (address == 0 || address % sizeof(value) != 0 || (flags & ~no_memory_barrier) != 0) {
       return driver::invalid_value;
     }
@@ -74,14 +74,14 @@ driver::result cuStreamWriteValue32_v2(driver::stream handle,
 driver::result cuLaunchHostFunc(driver::stream handle,
                                 driver::host_function function,
                                 void* user_data) {
-  return stream_call(handle, [&](const stream_ptr& target) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
     return function == nullptr ? driver::invalid_value
                                : submit(target, make_callback(function, user_data));
   });
 }
 
 driver::result cuModuleLoadData(driver::module* handle, const void* image) {
-  return context_call([&](int) {
+  return context_call(__func__, [&](int) {
     if (handle == nullptr) {
       return driver::invalid_value;
     }
@@ -95,7 +95,7 @@ driver::result cuModuleLoadData(driver::module* handle, const void* image) {
 }
 
 driver::result cuModuleUnload(driver::module handle) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     const std::shared_ptr<module> unloaded = process().modules.remove(handle);
     if (unloaded == nullptr) {
       return driver::invalid_handle;
@@ -108,7 +108,7 @@ driver::result cuModuleUnload(driver::module handle) {
 driver::result cuModuleGetFunction(driver::function* function,
                                    driver::module handle,
                                    const char* name) {
-  return driver_call([&] {
+  return driver_call(__func__, [&] {
     const std::shared_ptr<module> loaded = process().modules.find(handle);
     if (loaded == nullptr) {
       return driver::invalid_handle;
@@ -137,7 +137,7 @@ driver::result cuLaunchKernel(driver::function function,
                               driver::stream handle,
                               void** arguments,
                               void** extra) {
-  return stream_call(handle, [&](const stream_ptr& target) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
     const std::shared_ptr<kernel> launched = process().kernels.find(function);
     if (launched == nullptr) {
       return driver::invalid_handle;

@@ -24,15 +24,9 @@ void relax() noexcept {
 void backoff::pause(wake_signal& wake, std::uint32_t seen) const noexcept {
   const wait_step step = next(clock::now());
   switch (step.kind) {
-    case wait_kind::spin:
-      relax();
-      return;
-    case wait_kind::yield:
-      sched_yield();
-      return;
-    case wait_kind::nap:
-      wake.wait(seen, step.nap);
-      return;
+    case wait_kind::spin:  relax(); return;
+    case wait_kind::yield: sched_yield(); return;
+    case wait_kind::nap:   wake.wait(seen, step.nap); return;
   }
 }
 

@@ -4,6 +4,8 @@
 #pragma once
 
 #include "communicator.hpp"
+#include "fault_injection.hpp"
+#include "fault_script.hpp"
 #include "last_error.hpp"
 #include "nccl_abi.hpp"
 
@@ -12,19 +14,40 @@
 
 namespace spark_comm::host::nccl {
 
-/// A call that has begun. `comm` is null when the handle is null or stale, or the call has none.
+/// A call that has begun. `comm` is null when the handle is null or stale, or the call has none; a
+/// call that makes one without blocking puts it there.
 struct call_guard {
   const char* name;
   communicator_ptr comm;
 };
 
-/// Runs the body of an exported call: `return guarded_call("ncclX", handle, [&](call_guard& call)
-/// {...});` Nothing is thrown through the C interface.
+/// The communicator of a handle; null for a null one, and for a stale one, which is counted.
+[[nodiscard]] communicator_ptr look_up(const ncclComm* handle) noexcept;
+
+// What the fault script wants of a call: before it, after it, and instead of it.
+[[nodiscard]] call_fault begin_nccl_call(const call_guard& call, int rank);
+void pretend_progress(const call_guard& call, const call_fault& fault) noexcept;
+void fail_call(const call_guard& call, int code) noexcept;
+
 template <typename Body>
-[[nodiscard]] int guarded_call(const char* name, const ncclComm* handle, Body body) noexcept {
+[[nodiscard]] int run_with_faults(call_guard& call, int rank, Body& body) {
+  const call_fault fault = begin_nccl_call(call, rank);
+  if (!fault.code) {
+    const int code = body(call);
+    pretend_progress(call, fault);
+    return code;
+  }
+  fail_call(call, *fault.code);
+  if (is_release(call.name)) {
+    static_cast<void>(body(call));
+  }
+  return *fault.code;
+}
+
+template <typename Body>
+[[nodiscard]] int run_guarded(call_guard call, int rank, Body& body) noexcept {
   try {
-    call_guard call{.name = name, .comm = handle == nullptr ? nullptr : find_communicator(handle)};
-    return body(call);
+    return may_have_faults() ? run_with_faults(call, rank, body) : body(call);
   } catch (const std::bad_alloc&) {
     remember_error("out of memory");
     return results::system_error;
@@ -32,6 +55,19 @@ template <typename Body>
     remember_error(failure.what());
     return results::internal_error;
   }
+}
+
+/// Runs the body of an exported call: `return guarded_call("ncclX", handle, [&](call_guard& call)
+/// {...});` Nothing is thrown through the C interface.
+template <typename Body>
+[[nodiscard]] int guarded_call(const char* name, const ncclComm* handle, Body body) noexcept {
+  return run_guarded({.name = name, .comm = look_up(handle)}, any_rank, body);
+}
+
+/// The same for a call that makes the communicator of `rank`.
+template <typename Body>
+[[nodiscard]] int guarded_init(const char* name, int rank, Body body) noexcept {
+  return run_guarded({.name = name, .comm = nullptr}, rank, body);
 }
 
 /// Whether the call's communicator may take a new operation.

@@ -31,7 +31,7 @@ share share_of(int rank, int ranks, std::size_t piece) noexcept {
   const auto world = static_cast<std::size_t>(ranks);
   const std::size_t each = (piece / world / line_bytes + 1) * line_bytes;
   const std::size_t begin = std::min(piece, each * static_cast<std::size_t>(rank));
-  return {begin, std::min(each, piece - begin)};
+  return {.begin = begin, .bytes = std::min(each, piece - begin)};
 }
 
 // Reduces `[begin, begin + bytes)` of the slots of `step`, all ranks in order, into `out`.
@@ -42,7 +42,21 @@ void reduce_slots(
   for (std::size_t rank = 0; rank < world; ++rank) {
     inputs[rank] = b.slot(static_cast<int>(rank), step) + part.begin;
   }
+  // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): the type was checked
   reduce_elements(how, inputs.data(), world, out, part.bytes / element_bytes(how.dtype));
+}
+
+// Copies what the other ranks reduced of a piece, shown in `step`, into `out`.
+void collect_shares(const board& b,
+                    std::uint64_t step,
+                    std::size_t piece,
+                    std::byte* out) noexcept {
+  for (int rank = 0; rank < b.ranks(); ++rank) {
+    if (rank != b.rank()) {
+      const share theirs = share_of(rank, b.ranks(), piece);
+      copy_bytes(out + theirs.begin, b.slot(rank, step) + theirs.begin, theirs.bytes);
+    }
+  }
 }
 
 task all_reduce_short(communicator& comm, const operation& op) {
@@ -55,7 +69,7 @@ task all_reduce_short(communicator& comm, const operation& op) {
   if (!co_await b.are_filled()) {
     co_return;
   }
-  reduce_slots(b, op.how, b.step(), {0, op.bytes()}, op.out);
+  reduce_slots(b, op.how, b.step(), {.begin = 0, .bytes = op.bytes()}, op.out);
   b.finish();
 }
 
@@ -63,7 +77,7 @@ task all_reduce_short(communicator& comm, const operation& op) {
 // steps of a round: 2t for the staged piece, 2t + 1 for the reduced share.
 task all_reduce_long(communicator& comm, const operation& op) {
   const board b{comm};
-  const pieces cut{op.bytes(), slot_bytes};
+  const pieces cut{.bytes = op.bytes(), .piece = slot_bytes};
   const std::uint64_t first = b.step();
   for (std::size_t t = 0; t < cut.count() + 2; ++t) {
     const std::uint64_t step = first + 2 * t;
@@ -88,14 +102,7 @@ task all_reduce_long(communicator& comm, const operation& op) {
       if (!co_await b.are_filled(step - 1)) {
         co_return;
       }
-      for (int rank = 0; rank < b.ranks(); ++rank) {
-        const share theirs = share_of(rank, b.ranks(), cut.length(t - 2));
-        if (rank != b.rank()) {
-          copy_bytes(op.out + cut.begin(t - 2) + theirs.begin,
-                     b.slot(rank, step - 1) + theirs.begin,
-                     theirs.bytes);
-        }
-      }
+      collect_shares(b, step - 1, cut.length(t - 2), op.out + cut.begin(t - 2));
     }
     // This round read the steps 2t - 2 and 2t - 1, and nothing older is needed.
     b.done_before(step);

@@ -12,7 +12,7 @@ namespace spark_comm::host::nccl {
 
 task broadcast(communicator& comm, const operation& op) {
   const board b{comm};
-  const pieces cut{op.bytes(), slot_bytes};
+  const pieces cut{.bytes = op.bytes(), .piece = slot_bytes};
   const bool is_root = b.rank() == op.peer;
   for (std::size_t i = 0; i < cut.count(); ++i) {
     if (is_root) {

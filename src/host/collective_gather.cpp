@@ -16,7 +16,7 @@ enum class readers : std::uint8_t { all, root };
 
 task gather_to(communicator& comm, const operation& op, readers who) {
   const board b{comm};
-  const pieces cut{op.bytes(), slot_bytes};
+  const pieces cut{.bytes = op.bytes(), .piece = slot_bytes};
   const bool is_reader = who == readers::all || b.rank() == op.peer;
   for (std::size_t i = 0; i < cut.count(); ++i) {
     if (!co_await b.can_fill()) {

@@ -17,7 +17,7 @@ namespace spark_comm::host::nccl {
 
 task send(communicator& comm, const operation& op) {
   channel_lines& lines = comm.channel(comm.rank(), op.peer);
-  const pieces cut{op.bytes(), channel_slot_bytes};
+  const pieces cut{.bytes = op.bytes(), .piece = channel_slot_bytes};
   // Relaxed: the own counter, written by this rank's launches alone.
   std::uint64_t step = lines.sent.value.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < std::max<std::size_t>(cut.count(), 1); ++i, ++step) {
@@ -36,7 +36,7 @@ task send(communicator& comm, const operation& op) {
 
 task recv(communicator& comm, const operation& op) {
   channel_lines& lines = comm.channel(op.peer, comm.rank());
-  const pieces cut{op.bytes(), channel_slot_bytes};
+  const pieces cut{.bytes = op.bytes(), .piece = channel_slot_bytes};
   // Relaxed: the own counter, written by this rank's launches alone.
   std::uint64_t step = lines.received.value.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < std::max<std::size_t>(cut.count(), 1); ++i, ++step) {

@@ -14,7 +14,7 @@ namespace spark_comm::host::nccl {
 
 task reduce(communicator& comm, const operation& op) {
   const board b{comm};
-  const pieces cut{op.bytes(), slot_bytes};
+  const pieces cut{.bytes = op.bytes(), .piece = slot_bytes};
   for (std::size_t i = 0; i < cut.count(); ++i) {
     if (!co_await b.can_fill()) {
       co_return;

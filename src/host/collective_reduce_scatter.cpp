@@ -14,7 +14,7 @@ namespace spark_comm::host::nccl {
 
 task reduce_scatter(communicator& comm, const operation& op) {
   const board b{comm};
-  const pieces cut{op.bytes(), part_bytes(b.ranks())};
+  const pieces cut{.bytes = op.bytes(), .piece = part_bytes(b.ranks())};
   const auto world = static_cast<std::size_t>(b.ranks());
   for (std::size_t i = 0; i < cut.count(); ++i) {
     if (!co_await b.can_fill()) {

@@ -28,7 +28,7 @@ const std::byte* own_part(const board& b, int from, const pieces& cut) noexcept 
 
 task scatter(communicator& comm, const operation& op) {
   const board b{comm};
-  const pieces cut{op.bytes(), part_bytes(b.ranks())};
+  const pieces cut{.bytes = op.bytes(), .piece = part_bytes(b.ranks())};
   for (std::size_t i = 0; i < cut.count(); ++i) {
     if (b.rank() == op.peer) {
       if (!co_await b.can_fill()) {
@@ -47,7 +47,7 @@ task scatter(communicator& comm, const operation& op) {
 
 task all_to_all(communicator& comm, const operation& op) {
   const board b{comm};
-  const pieces cut{op.bytes(), part_bytes(b.ranks())};
+  const pieces cut{.bytes = op.bytes(), .piece = part_bytes(b.ranks())};
   for (std::size_t i = 0; i < cut.count(); ++i) {
     if (!co_await b.can_fill()) {
       co_return;

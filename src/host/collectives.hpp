@@ -37,9 +37,10 @@ struct operation {
   operation_kind kind = operation_kind::all_reduce;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
-  std::size_t count = 0;  ///< As the caller gave it: of the block, where there are blocks.
-  reduction how;          ///< The element type, and the arithmetic of reductions.
-  int peer = 0;           ///< Root of rooted collectives, the other end of messages.
+  std::size_t count = 0;    ///< As the caller gave it: of the block, where there are blocks.
+  reduction how;            ///< The element type, and the arithmetic of reductions.
+  int peer = 0;             ///< Root of rooted collectives, the other end of messages.
+  bool is_corrupt = false;  ///< By command: its result gets a wrong element.
 
   [[nodiscard]] std::size_t element() const noexcept { return element_bytes(how.dtype); }
 

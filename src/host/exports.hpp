@@ -127,6 +127,13 @@ SPARK_COMM_API driver::result cuLaunchKernel(driver::function function,
 /// retained contexts. -1 for any other number.
 SPARK_COMM_API int spark_comm_host_live_handles(int kind);
 
+/// Test hook: replaces the fault script, with all counters at zero; null or empty for none. Not
+/// while another call runs. 0, or 1 when the script is wrong, which is said on stderr.
+SPARK_COMM_API int spark_comm_host_set_faults(const char* text);
+
+/// Test hook: how often a rule of the script has been applied.
+SPARK_COMM_API int spark_comm_host_faults_applied();
+
 }  // extern "C"
 
 }  // namespace spark_comm::host

@@ -171,6 +171,10 @@ void open_group() noexcept {
   ++this_group().depth;
 }
 
+bool is_in_group() noexcept {
+  return this_group().depth > 0;
+}
+
 void leak_group_depth() noexcept {
   ++this_group().depth;
 }

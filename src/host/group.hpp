@@ -32,6 +32,9 @@ void open_group() noexcept;
 /// Leaves the thread's group open, as NCCL does when some calls fail.
 void leak_group_depth() noexcept;
 
+/// Whether this thread has a group open.
+[[nodiscard]] bool is_in_group() noexcept;
+
 /// Notes a call's failure, so that the group's end drops the group.
 void fail_group(int code) noexcept;
 

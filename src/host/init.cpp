@@ -52,7 +52,8 @@ int add_init(
   comm->state.begin();
   // The handle is there before the init is over, so that another thread can abort a waiting one.
   ncclComm* const handle = publish(comm);
-  *out = handle;
+  // Release: another thread may take the handle from there while this one waits for peers.
+  std::atomic_ref{*out}.store(handle, std::memory_order_release);
   return add_job({
       .owner = comm,
       .is_blocking = is_blocking,
@@ -61,7 +62,7 @@ int add_init(
           [comm, handle, out, is_blocking](int code) {
             if (code != results::success && is_blocking) {
               retire(handle);
-              *out = nullptr;
+              std::atomic_ref{*out}.store(nullptr, std::memory_order_release);
             }
             comm->state.finish(code);
           },

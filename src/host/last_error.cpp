@@ -48,8 +48,7 @@ const char* last_error() noexcept {
 
 const char* text_of_result(int code) noexcept {
   switch (code) {
-    case results::success:
-      return "no error";
+    case results::success: return "no error";
     case results::unhandled_cuda_error:
       return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
     case results::system_error:
@@ -58,16 +57,11 @@ const char* text_of_result(int code) noexcept {
       return "internal error - please report this issue to the NCCL developers";
     case results::invalid_argument:
       return "invalid argument (run with NCCL_DEBUG=WARN for details)";
-    case results::invalid_usage:
-      return "invalid usage (run with NCCL_DEBUG=WARN for details)";
-    case results::remote_error:
-      return "remote process exited or there was a network error";
-    case results::in_progress:
-      return "NCCL operation in progress";
-    case results::timeout:
-      return "timeout";
-    default:
-      return "unknown result code";
+    case results::invalid_usage: return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case results::remote_error:  return "remote process exited or there was a network error";
+    case results::in_progress:   return "NCCL operation in progress";
+    case results::timeout:       return "timeout";
+    default:                     return "unknown result code";
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "collectives.hpp"
 #include "communicator.hpp"
+#include "fault_injection.hpp"
 #include "last_error.hpp"
 #include "launch_gate.hpp"
 #include "nccl_abi.hpp"
@@ -172,6 +173,36 @@ std::vector<stream_ptr> distinct_streams(const std::vector<issued_operation>& op
   return streams;
 }
 
+bool has_result(const communicator& comm, const operation& op) noexcept {
+  if (op.kind == operation_kind::reduce || op.kind == operation_kind::gather) {
+    return op.count > 0 && op.peer == comm.rank();
+  }
+  return op.count > 0 && op.kind != operation_kind::send;
+}
+
+// What the fault script wants of an operation.
+void apply_faults(const communicator& comm, operation& op, int& async_error) {
+  if (!may_have_faults()) {
+    return;
+  }
+  const operation_fault fault = begin_operation(comm.rank(), has_result(comm, op));
+  op.is_corrupt = fault.is_corrupt;
+  if (fault.async_error != results::success) {
+    async_error = fault.async_error;
+  }
+}
+
+// Turns a bit of the first element's most significant byte, so that no tolerance hides it.
+task corrupt(communicator& comm, const operation& op) {
+  operation sound = op;
+  sound.is_corrupt = false;
+  task work = make_task(comm, sound);
+  co_await until([&work] { return work.advance(); });
+  if (!comm.is_stopping()) {
+    op.out[op.element() - 1] ^= std::byte{0x40};
+  }
+}
+
 int reserve_channels(communicator& comm, const std::vector<issued_operation>& operations) {
   for (const issued_operation& each : operations) {
     if (each.op.kind == operation_kind::send) {
@@ -186,27 +217,20 @@ int reserve_channels(communicator& comm, const std::vector<issued_operation>& op
 }  // namespace
 
 task make_task(communicator& comm, const operation& op) {
+  if (op.is_corrupt) {
+    return corrupt(comm, op);
+  }
   switch (op.kind) {
-    case operation_kind::all_reduce:
-      return all_reduce(comm, op);
-    case operation_kind::reduce:
-      return reduce(comm, op);
-    case operation_kind::broadcast:
-      return broadcast(comm, op);
-    case operation_kind::all_gather:
-      return all_gather(comm, op);
-    case operation_kind::reduce_scatter:
-      return reduce_scatter(comm, op);
-    case operation_kind::all_to_all:
-      return all_to_all(comm, op);
-    case operation_kind::gather:
-      return gather(comm, op);
-    case operation_kind::scatter:
-      return scatter(comm, op);
-    case operation_kind::send:
-      return send(comm, op);
-    case operation_kind::recv:
-      return recv(comm, op);
+    case operation_kind::all_reduce:     return all_reduce(comm, op);
+    case operation_kind::reduce:         return reduce(comm, op);
+    case operation_kind::broadcast:      return broadcast(comm, op);
+    case operation_kind::all_gather:     return all_gather(comm, op);
+    case operation_kind::reduce_scatter: return reduce_scatter(comm, op);
+    case operation_kind::all_to_all:     return all_to_all(comm, op);
+    case operation_kind::gather:         return gather(comm, op);
+    case operation_kind::scatter:        return scatter(comm, op);
+    case operation_kind::send:           return send(comm, op);
+    case operation_kind::recv:           return recv(comm, op);
   }
   return {};
 }
@@ -238,8 +262,10 @@ int launch(const communicator_ptr& comm, const std::vector<issued_operation>& op
   } else {
     plan->ticket = comm->gate.issue();
   }
+  int async_error = results::success;
   for (const issued_operation& each : operations) {
     plan->operations.push_back(each.op);
+    apply_faults(*comm, plan->operations.back(), async_error);
   }
   if (streams.size() > 1) {
     plan->meeting = std::make_shared<stream_meeting>();
@@ -252,6 +278,9 @@ int launch(const communicator_ptr& comm, const std::vector<issued_operation>& op
   }
   if (!is_enqueued) {
     return refuse(results::unhandled_cuda_error, "the capture of the stream was invalidated");
+  }
+  if (async_error != results::success) {
+    set_async_error(*comm, async_error);
   }
   return results::success;
 }

@@ -116,6 +116,9 @@ SPARK_COMM_API int ncclGroupStart();
 SPARK_COMM_API int ncclGroupEnd();
 SPARK_COMM_API int ncclGroupSimulateEnd(simulation_info* info);
 
+/// Test hook: how many calls were made with a communicator that is gone.
+SPARK_COMM_API int spark_comm_host_stale_calls();
+
 }  // extern "C"
 // NOLINTEND(readability-function-size)
 

@@ -7,9 +7,10 @@
 #include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
 #include "reduce.hpp"
-#include "spark_comm/core/data_type.hpp"
-#include "spark_comm/core/reduce_op.hpp"
 #include "stream.hpp"
+
+#include <spark_comm/core/data_type.hpp>
+#include <spark_comm/core/reduce_op.hpp>
 
 #include <cstddef>
 #include <utility>
@@ -40,19 +41,23 @@ int find_reduction(const call_guard& call, const request& asked, reduction& how)
   }
   const auto own = static_cast<std::size_t>(asked.op - built_in_op_count);
   const auto& known = call.comm->own_ops;
-  if (asked.op < 0 || own >= known.size() || !known[own].has_value()) {
+  const reduction* found = nullptr;
+  if (asked.op >= 0 && own < known.size() && known[own].has_value()) {
+    found = &*known[own];  // NOLINT(bugprone-unchecked-optional-access): asked just before
+  }
+  if (found == nullptr) {
     return refuse(results::invalid_argument,
                   "{} : reduction operation {} unknown to this communicator",
                   call.name,
                   asked.op);
   }
-  if (known[own]->dtype != dtype) {
+  if (found->dtype != dtype) {
     return refuse(results::invalid_argument,
                   "{} : reduction operation {} was made for another type",
                   call.name,
                   asked.op);
   }
-  how = *known[own];
+  how = *found;
   return results::success;
 }
 
@@ -87,7 +92,7 @@ int add_request(const call_guard& call, const request& asked) {
   if (target == nullptr) {
     return refuse(results::unhandled_cuda_error, "{} : invalid stream", call.name);
   }
-  return add_operation(call.comm, {op, std::move(target)});
+  return add_operation(call.comm, {.op = op, .target = std::move(target)});
 }
 
 int submit_request(const char* name, const ncclComm* comm, const request& asked) {

@@ -6,7 +6,8 @@
 #include "nccl_abi.hpp"
 #include "nccl_calls.hpp"
 #include "reduce.hpp"
-#include "spark_comm/core/data_type.hpp"
+
+#include <spark_comm/core/data_type.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -25,11 +25,13 @@ int device_or_first() noexcept {
 // An init whose arguments are refused leaves the thread's group open, as NCCL's does: everything
 // that the thread issues afterwards is queued and never launched.
 template <typename Add>
-int init_with_config(Add add) {
+int init_with_config(call_guard& call, ncclComm** made, Add add) {
   int refused = results::success;
   const int code = run_as_group([&] { return refused = add(); });
   if (refused != results::success) {
     leak_group_depth();
+  } else {
+    call.comm = find_communicator(*made);
   }
   return code;
 }
@@ -51,25 +53,25 @@ int ncclGetUniqueId(unique_id* id) {
 }
 
 int ncclCommInitRank(ncclComm** comm, int ranks, unique_id id, int rank) {
-  return guarded_call("ncclCommInitRank", nullptr, [&](call_guard&) {
+  return guarded_init("ncclCommInitRank", rank, [&](call_guard&) {
     const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
     return run_as_group([&] { return add_init(comm, id, self, nullptr, init_mode::synchronous); });
   });
 }
 
 int ncclCommInitRankConfig(ncclComm** comm, int ranks, unique_id id, int rank, config* options) {
-  return guarded_call("ncclCommInitRankConfig", nullptr, [&](call_guard&) {
+  return guarded_init("ncclCommInitRankConfig", rank, [&](call_guard& call) {
     const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
     return init_with_config(
-        [&] { return add_init(comm, id, self, options, init_mode::by_config); });
+        call, comm, [&] { return add_init(comm, id, self, options, init_mode::by_config); });
   });
 }
 
 int ncclCommInitRankScalable(
     ncclComm** comm, int ranks, int rank, int id_count, unique_id* ids, config* options) {
-  return guarded_call("ncclCommInitRankScalable", nullptr, [&](call_guard& call) {
+  return guarded_init("ncclCommInitRankScalable", rank, [&](call_guard& call) {
     const arrival self{.rank = rank, .world_size = ranks, .device = device_or_first()};
-    return init_with_config([&] {
+    return init_with_config(call, comm, [&] {
       if (ids == nullptr || id_count < 1 || id_count > ranks) {
         return refuse(results::invalid_argument,
                       "{} : {} ids for {} ranks: use 1 to as many as there are ranks",

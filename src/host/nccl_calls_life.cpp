@@ -16,8 +16,7 @@ void tear_down(const communicator_ptr& comm, const ncclComm* handle) {
   forget_in_group(comm);
   comm->join_background();
   // An init in another thread ends as soon as it sees the flag.
-  static_cast<void>(
-      poll_until([&] { return comm->state.get() != results::in_progress; }, [] { return false; }));
+  static_cast<void>(poll_until([&] { return !comm->state.is_working(); }, [] { return false; }));
   comm->wait_for_running();
   comm->wait_for_graphs();
   retire(handle);
@@ -131,7 +130,7 @@ int ncclCommGetAsyncError(ncclComm* handle, int* state) {
     if (call.comm == nullptr || state == nullptr) {
       return refuse(results::invalid_argument, "{} : an argument is NULL or gone", call.name);
     }
-    *state = call.comm->state.get();
+    *state = call.comm->state.poll();
     return results::success;
   });
 }

@@ -37,26 +37,19 @@ void divide(std::byte* out, std::size_t elements, int divisor) noexcept {
 // The world has at most 64 ranks, so the divisor fits every type.
 void divide_integers(data_type dtype, std::byte* out, std::size_t elements, int divisor) noexcept {
   switch (dtype) {
-    case data_type::int8:
-      return divide<std::int8_t>(out, elements, divisor);
-    case data_type::uint8:
-      return divide<std::uint8_t>(out, elements, divisor);
-    case data_type::int32:
-      return divide<std::int32_t>(out, elements, divisor);
-    case data_type::uint32:
-      return divide<std::uint32_t>(out, elements, divisor);
-    case data_type::int64:
-      return divide<std::int64_t>(out, elements, divisor);
-    case data_type::uint64:
-      return divide<std::uint64_t>(out, elements, divisor);
+    case data_type::int8:        return divide<std::int8_t>(out, elements, divisor);
+    case data_type::uint8:       return divide<std::uint8_t>(out, elements, divisor);
+    case data_type::int32:       return divide<std::int32_t>(out, elements, divisor);
+    case data_type::uint32:      return divide<std::uint32_t>(out, elements, divisor);
+    case data_type::int64:       return divide<std::int64_t>(out, elements, divisor);
+    case data_type::uint64:      return divide<std::uint64_t>(out, elements, divisor);
     case data_type::float16:
     case data_type::float32:
     case data_type::float64:
     case data_type::bfloat16:
     case data_type::float8_e4m3:
     case data_type::float8_e5m2:
-    case data_type::bytes:
-      return;
+    case data_type::bytes:       return;
   }
 }
 
@@ -72,18 +65,10 @@ std::uint64_t read_integer(const void* scalar) noexcept {
 reduction make_reduction(data_type dtype, reduce_op op, int world_size) noexcept {
   reduction made{.dtype = dtype};
   switch (op) {
-    case reduce_op::sum:
-      made.how = combine::sum;
-      break;
-    case reduce_op::prod:
-      made.how = combine::prod;
-      break;
-    case reduce_op::max:
-      made.how = combine::max;
-      break;
-    case reduce_op::min:
-      made.how = combine::min;
-      break;
+    case reduce_op::sum:  made.how = combine::sum; break;
+    case reduce_op::prod: made.how = combine::prod; break;
+    case reduce_op::max:  made.how = combine::max; break;
+    case reduce_op::min:  made.how = combine::min; break;
     case reduce_op::avg:
       made.how = is_integer(dtype) ? combine::integer_average : combine::scaled_sum;
       made.divisor = world_size;
@@ -98,38 +83,21 @@ reduction make_reduction(data_type dtype, reduce_op op, int world_size) noexcept
 reduction make_scaled_sum(data_type dtype, const void* scalar) noexcept {
   reduction made{.dtype = dtype, .how = combine::scaled_sum};
   switch (dtype) {
-    case data_type::int8:
-      made.scale_integer = read_integer<std::int8_t>(scalar);
-      break;
-    case data_type::uint8:
-      made.scale_integer = read_integer<std::uint8_t>(scalar);
-      break;
-    case data_type::int32:
-      made.scale_integer = read_integer<std::int32_t>(scalar);
-      break;
-    case data_type::uint32:
-      made.scale_integer = read_integer<std::uint32_t>(scalar);
-      break;
-    case data_type::int64:
-      made.scale_integer = read_integer<std::int64_t>(scalar);
-      break;
-    case data_type::uint64:
-      made.scale_integer = read_integer<std::uint64_t>(scalar);
-      break;
-    case data_type::float64:
-      std::memcpy(&made.scale_f64, scalar, sizeof(double));
-      break;
-    case data_type::float32:
-      std::memcpy(&made.scale_f32, scalar, sizeof(float));
-      break;
+    case data_type::int8:    made.scale_integer = read_integer<std::int8_t>(scalar); break;
+    case data_type::uint8:   made.scale_integer = read_integer<std::uint8_t>(scalar); break;
+    case data_type::int32:   made.scale_integer = read_integer<std::int32_t>(scalar); break;
+    case data_type::uint32:  made.scale_integer = read_integer<std::uint32_t>(scalar); break;
+    case data_type::int64:   made.scale_integer = read_integer<std::int64_t>(scalar); break;
+    case data_type::uint64:  made.scale_integer = read_integer<std::uint64_t>(scalar); break;
+    case data_type::float64: std::memcpy(&made.scale_f64, scalar, sizeof(double)); break;
+    case data_type::float32: std::memcpy(&made.scale_f32, scalar, sizeof(float)); break;
     case data_type::float16:
     case data_type::bfloat16:
     case data_type::float8_e4m3:
     case data_type::float8_e5m2:
       made.scale_f32 = HWY_DYNAMIC_DISPATCH(widen_element)(dtype, scalar);
       break;
-    case data_type::bytes:
-      break;
+    case data_type::bytes: break;
   }
   return made;
 }

@@ -37,21 +37,16 @@ struct reduction {
     case data_type::int8:
     case data_type::uint8:
     case data_type::float8_e4m3:
-    case data_type::float8_e5m2:
-      return 1;
+    case data_type::float8_e5m2: return 1;
     case data_type::float16:
-    case data_type::bfloat16:
-      return 2;
+    case data_type::bfloat16:    return 2;
     case data_type::int32:
     case data_type::uint32:
-    case data_type::float32:
-      return 4;
+    case data_type::float32:     return 4;
     case data_type::int64:
     case data_type::uint64:
-    case data_type::float64:
-      return 8;
-    case data_type::bytes:
-      break;
+    case data_type::float64:     return 8;
+    case data_type::bytes:       break;
   }
   return 0;
 }

@@ -285,8 +285,7 @@ void reduce_any(const reduction& r,
       return reduce_by<own_elements<float>>(r.how, r.scale_f32, inputs, count, out, elements);
     case data_type::float64:
       return reduce_by<own_elements<double>>(r.how, r.scale_f64, inputs, count, out, elements);
-    case data_type::bytes:
-      return;
+    case data_type::bytes: return;
   }
 }
 
@@ -298,16 +297,11 @@ float widen_one(const void* element) {
 
 float widen_element(data_type dtype, const void* element) {
   switch (dtype) {
-    case data_type::float16:
-      return widen_one<half_elements>(element);
-    case data_type::bfloat16:
-      return widen_one<brain_elements>(element);
-    case data_type::float8_e4m3:
-      return widen_one<e4m3_elements>(element);
-    case data_type::float8_e5m2:
-      return widen_one<e5m2_elements>(element);
-    case data_type::float32:
-      return *static_cast<const float*>(element);
+    case data_type::float16:     return widen_one<half_elements>(element);
+    case data_type::bfloat16:    return widen_one<brain_elements>(element);
+    case data_type::float8_e4m3: return widen_one<e4m3_elements>(element);
+    case data_type::float8_e5m2: return widen_one<e5m2_elements>(element);
+    case data_type::float32:     return *static_cast<const float*>(element);
     case data_type::int8:
     case data_type::uint8:
     case data_type::int32:
@@ -315,8 +309,7 @@ float widen_element(data_type dtype, const void* element) {
     case data_type::int64:
     case data_type::uint64:
     case data_type::float64:
-    case data_type::bytes:
-      break;
+    case data_type::bytes:       break;
   }
   return 0.0F;
 }
@@ -332,14 +325,10 @@ float round_one(float value) {
 // `value` rounded to the element type; itself for the types that are no small floats.
 float round_to_element(data_type dtype, float value) {
   switch (dtype) {
-    case data_type::float16:
-      return round_one<half_elements>(value);
-    case data_type::bfloat16:
-      return round_one<brain_elements>(value);
-    case data_type::float8_e4m3:
-      return round_one<e4m3_elements>(value);
-    case data_type::float8_e5m2:
-      return round_one<e5m2_elements>(value);
+    case data_type::float16:     return round_one<half_elements>(value);
+    case data_type::bfloat16:    return round_one<brain_elements>(value);
+    case data_type::float8_e4m3: return round_one<e4m3_elements>(value);
+    case data_type::float8_e5m2: return round_one<e5m2_elements>(value);
     case data_type::float32:
     case data_type::int8:
     case data_type::uint8:
@@ -348,8 +337,7 @@ float round_to_element(data_type dtype, float value) {
     case data_type::int64:
     case data_type::uint64:
     case data_type::float64:
-    case data_type::bytes:
-      break;
+    case data_type::bytes:       break;
   }
   return value;
 }

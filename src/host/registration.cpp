@@ -18,7 +18,7 @@ void* registration_table::add(const void* base, std::size_t bytes) {
       return known.get();
     }
   }
-  ranges_.push_back(std::make_unique<range>(range{begin, end, 1}));
+  ranges_.push_back(std::make_unique<range>(range{.begin = begin, .end = end, .uses = 1}));
   return ranges_.back().get();
 }
 

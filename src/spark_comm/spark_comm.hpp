@@ -4,6 +4,8 @@
 
 #include <spark_comm/collectives/all_gather.hpp>
 #include <spark_comm/collectives/all_reduce.hpp>
+#include <spark_comm/collectives/all_reduce_overlapped.hpp>
+#include <spark_comm/collectives/all_reduce_rms_norm.hpp>
 #include <spark_comm/collectives/all_to_all.hpp>
 #include <spark_comm/collectives/barrier.hpp>
 #include <spark_comm/collectives/broadcast.hpp>
@@ -19,3 +21,5 @@
 #include <spark_comm/cuda/event.hpp>
 #include <spark_comm/cuda/memory.hpp>
 #include <spark_comm/cuda/stream.hpp>
+#include <spark_comm/paths/path_of.hpp>
+#include <spark_comm/paths/path_table.hpp>

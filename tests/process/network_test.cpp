@@ -2,6 +2,7 @@
 // Two hosts, played by two network namespaces that a cable joins. Needs the right to make them.
 #include "process/children.hpp"
 #include "unit/rendezvous/ranks.hpp"
+#include "unit/rendezvous/raw_peer.hpp"
 
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/rendezvous/address.hpp>
@@ -10,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -20,6 +22,8 @@
 #include <stdexcept>
 #include <stdlib.h>
 #include <string>
+#include <string_view>
+#include <sys/socket.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -31,9 +35,9 @@ using spark_comm::testing::child;
 using spark_comm::testing::teller;
 using ::testing::HasSubstr;
 
-meeting_options keyed() {
+meeting_options keyed(std::string_view key = "0123456789abcdef0123456789abcdef") {
   meeting_options options = quiet();
-  options.key = secret::from_text("0123456789abcdef0123456789abcdef");
+  options.key = secret::from_text(key);
   return options;
 }
 
@@ -176,6 +180,41 @@ TEST_F(network, three_workers_of_two_hosts_reach_each_other_by_link_local_addres
   EXPECT_EQ(first.line(), "met");
   EXPECT_EQ(second.line(), "met");
   EXPECT_EQ(third.line(), "met");
+}
+
+/// Says hello in plain words and returns all that it is told.
+bytes greet_without_tls(const std::string& where) {
+  const raw_socket peer;
+  const address to = parse_address(where);
+  sockaddr_in at = loopback(to.port);
+  if (::inet_pton(AF_INET, to.host.c_str(), &at.sin_addr) != 1 ||
+      ::connect(peer.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
+    throw std::runtime_error{"cannot connect to " + where};
+  }
+  peer.send_frame(detail::frame_kind::hello, raw_hello(1, 2));
+  return peer.read(4096);
+}
+
+TEST_F(network, the_other_host_comes_in_with_the_key_and_not_otherwise) {
+  child first{[&](const teller& tell) {
+    enter(a);
+    meeting_options options = keyed();
+    options.on_listening = tell;
+    tell(try_meet({"10.77.0.1:0", 0, 2}, {}, 10s, options).text());
+  }};
+  const std::string where = first.line();
+  child others{[&](const teller& tell) {
+    enter(b);
+    tell(try_meet({where, 1, 2}, {}, 5s, keyed("fedcba9876543210fedcba9876543210")).text());
+    tell(try_meet({where, 1, 2}, {}, 5s, quiet()).text());
+    tell(std::to_string(greet_without_tls(where).size()));
+    tell(try_meet({where, 1, 2}, {}, 5s, keyed()).text());
+  }};
+  EXPECT_THAT(others.line(), HasSubstr("do not share a key"));
+  EXPECT_THAT(others.line(), HasSubstr("needs a key"));
+  EXPECT_EQ(others.line(), "7");  // one alert of TLS, and nothing of the meeting
+  EXPECT_EQ(others.line(), "met");
+  EXPECT_EQ(first.line(), "met");
 }
 
 TEST_F(network, without_ipv6_the_rest_still_works) {

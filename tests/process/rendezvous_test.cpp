@@ -140,18 +140,18 @@ TEST(rendezvous, a_worker_killed_while_it_waits_frees_its_place) {
 }
 
 TEST(rendezvous, survivors_of_a_kill_while_joining_are_told_who_is_missing) {
-  head first{3, 1500ms};
-  auto one = worker(first.where(), 1, 3, 1500ms);
-  {
-    child dead{[&](const teller&) { std::this_thread::sleep_for(1min); }};
-    dead.signal(SIGKILL);
-  }
+  head first{4, 1500ms};
+  auto one = worker(first.where(), 1, 4, 1500ms);
+  child dead{rank_that_stays(first.where(), 2, 4)};
+  std::this_thread::sleep_for(300ms);
+  dead.signal(SIGKILL);
   const outcome zero = first.result();
   const outcome other = one.get();
   for (const outcome* out : {&zero, &other}) {
     EXPECT_EQ(out->failure.value().kind(), errc::timed_out) << out->text();
-    EXPECT_EQ(out->failure->context().peers, std::vector{2}) << out->text();
+    EXPECT_EQ(out->failure->context().peers, (std::vector{2, 3})) << out->text();
   }
+  EXPECT_THAT(zero.text(), HasSubstr("rank 2 came and was lost"));
 }
 
 TEST(rendezvous, a_killed_peer_is_reported_within_a_tenth_of_a_second) {

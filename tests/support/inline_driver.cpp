@@ -29,7 +29,7 @@ abi::result load_module(abi::module* module, const void* image) {
   if (magic != kernels::detail::host_module_magic) {
     return abi::results::no_binary_for_gpu;
   }
-  *module = static_cast<abi::module>(const_cast<void*>(image));  // NOLINT: never written through
+  *module = static_cast<abi::module>(const_cast<void*>(image));  // never written through
   return abi::results::success;
 }
 
@@ -38,7 +38,7 @@ abi::result find_function(abi::function* function, abi::module module, const cha
   for (std::uint64_t i = 0; i < image.count; ++i) {
     if (std::strcmp(image.entries[i].name, name) == 0) {
       const void* const entry = &image.entries[i];
-      *function = static_cast<abi::function>(const_cast<void*>(entry));  // NOLINT: as above
+      *function = static_cast<abi::function>(const_cast<void*>(entry));  // as above
       return abi::results::success;
     }
   }

@@ -8,6 +8,7 @@
 #include <spark_comm/core/reduce_op.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/nccl/api.hpp>
+#include <spark_comm/paths/detail/path_launch.hpp>
 #include <spark_comm/supervise/operation.hpp>
 
 #include <cstddef>
@@ -47,16 +48,18 @@ void all_reduce(communicator& comm,
   if (in != out) {
     check.require_disjoint(in, bytes, out, bytes);
   }
-  detail::submit_collective(comm,
-                            {.record = {.count_elements = count_elements,
-                                        .kind = operation_kind::all_reduce,
-                                        .dtype = dtype,
-                                        .op = op},
-                             .in = in,
-                             .out = out,
-                             .stream = s.get(),
-                             .deadline = options.deadline,
-                             .launch = launch_all_reduce});
+  operation request{.record = {.count_elements = count_elements,
+                               .kind = operation_kind::all_reduce,
+                               .dtype = dtype,
+                               .op = op},
+                    .in = in,
+                    .out = out,
+                    .stream = s.get(),
+                    .deadline = options.deadline,
+                    .launch = launch_all_reduce};
+  detail::path_launch way;
+  detail::take_path(comm.core(), request, way);
+  detail::submit_collective(comm, request);
 }
 
 }  // namespace spark_comm

@@ -169,6 +169,7 @@ wait_result communicator::wait(cuda::stream_ref s, duration limit) {
   for (int polls = 0;; ++polls) {
     core().require_operable();
     if (core().poll(s) == progress::done) {
+      core().require_healthy();  // a kernel that gave up is over, too
       return wait_result::done;
     }
     if (until.has_passed()) {

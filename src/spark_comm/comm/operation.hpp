@@ -2,21 +2,25 @@
 // An operation with its buffers and the native call that launches it.
 #pragma once
 
+#include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/abi.hpp>
 #include <spark_comm/nccl/api.hpp>
 #include <spark_comm/supervise/operation.hpp>
 
+#include <memory>
 #include <optional>
 
 namespace spark_comm {
 
 struct operation;
 
-/// What a launch answers: NCCL's code and the function that gave it.
+/// What a launch answers: NCCL's code and the function that gave it. A launch that is not NCCL's
+/// alone says what went wrong by an error, with a code that is no success.
 struct launch_result {
   nccl::abi::result code = nccl::abi::results::success;
   const char* function = "";
+  std::shared_ptr<const error> failure = nullptr;
 };
 
 /// Makes the native calls of one operation. Called between the library's checks and its records,
@@ -33,6 +37,7 @@ struct operation {
   cuda::abi::stream stream = nullptr;
   std::optional<duration> deadline = {};
   native_launch launch = nullptr;
+  const void* path_state = nullptr;  ///< The path's own; read by `launch`, within `submit`.
 };
 
 }  // namespace spark_comm

@@ -2,8 +2,10 @@
 // What a program may say when it joins a communicator or issues an operation.
 #pragma once
 
+#include <spark_comm/comm/path_options.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/nccl/config.hpp>
+#include <spark_comm/rendezvous/secret.hpp>
 #include <spark_comm/supervise/options.hpp>
 
 #include <chrono>
@@ -34,8 +36,13 @@ struct join_options {
   /// Device ordinal; unset: rank modulo the number of devices.
   std::optional<int> device = {};
   device_sharing sharing = device_sharing::refused;
+  /// What the ranks prove to each other and encrypt their meeting with; needed unless all meet on
+  /// loopback. From SPARK_COMM_KEY_FILE or SPARK_COMM_KEY unless set here.
+  std::optional<rendezvous::secret> key = rendezvous::secret::from_environment();
   /// Heartbeats, mismatch check and flight record; from the environment unless set here.
   supervise_options supervise = supervise_options::from_environment();
+  /// Other ways than NCCL; from the environment unless set here.
+  path_options paths = path_options::from_environment();
   /// Tuning of the NCCL communicator.
   nccl::config_options nccl = {};
   /// Called on the head once it listens, with the address including the real port.

@@ -30,51 +30,34 @@ std::size_t size_of(data_type dtype) noexcept {
     case data_type::uint8:
     case data_type::float8_e4m3:
     case data_type::float8_e5m2:
-    case data_type::bytes:
-      return 1;
+    case data_type::bytes:       return 1;
     case data_type::float16:
-    case data_type::bfloat16:
-      return 2;
+    case data_type::bfloat16:    return 2;
     case data_type::int32:
     case data_type::uint32:
-    case data_type::float32:
-      return 4;
+    case data_type::float32:     return 4;
     case data_type::int64:
     case data_type::uint64:
-    case data_type::float64:
-      return 8;
+    case data_type::float64:     return 8;
   }
   return 0;
 }
 
 std::string_view name_of(data_type dtype) noexcept {
   switch (dtype) {
-    case data_type::int8:
-      return "int8";
-    case data_type::uint8:
-      return "uint8";
-    case data_type::int32:
-      return "int32";
-    case data_type::uint32:
-      return "uint32";
-    case data_type::int64:
-      return "int64";
-    case data_type::uint64:
-      return "uint64";
-    case data_type::float16:
-      return "fp16";
-    case data_type::float32:
-      return "fp32";
-    case data_type::float64:
-      return "fp64";
-    case data_type::bfloat16:
-      return "bf16";
-    case data_type::float8_e4m3:
-      return "fp8_e4m3";
-    case data_type::float8_e5m2:
-      return "fp8_e5m2";
-    case data_type::bytes:
-      return "bytes";
+    case data_type::int8:        return "int8";
+    case data_type::uint8:       return "uint8";
+    case data_type::int32:       return "int32";
+    case data_type::uint32:      return "uint32";
+    case data_type::int64:       return "int64";
+    case data_type::uint64:      return "uint64";
+    case data_type::float16:     return "fp16";
+    case data_type::float32:     return "fp32";
+    case data_type::float64:     return "fp64";
+    case data_type::bfloat16:    return "bf16";
+    case data_type::float8_e4m3: return "fp8_e4m3";
+    case data_type::float8_e5m2: return "fp8_e5m2";
+    case data_type::bytes:       return "bytes";
   }
   return "unknown";
 }
@@ -95,16 +78,11 @@ std::optional<data_type> parse_data_type(std::string_view name) noexcept {
 
 std::string_view name_of(reduce_op op) noexcept {
   switch (op) {
-    case reduce_op::sum:
-      return "sum";
-    case reduce_op::prod:
-      return "prod";
-    case reduce_op::max:
-      return "max";
-    case reduce_op::min:
-      return "min";
-    case reduce_op::avg:
-      return "avg";
+    case reduce_op::sum:  return "sum";
+    case reduce_op::prod: return "prod";
+    case reduce_op::max:  return "max";
+    case reduce_op::min:  return "min";
+    case reduce_op::avg:  return "avg";
   }
   return "unknown";
 }

@@ -34,12 +34,9 @@ void write_to_stderr(const diagnostic& message) {
 
 std::string_view name_of(severity level) noexcept {
   switch (level) {
-    case severity::info:
-      return "info";
-    case severity::warning:
-      return "warning";
-    case severity::error:
-      return "error";
+    case severity::info:    return "info";
+    case severity::warning: return "warning";
+    case severity::error:   return "error";
   }
   return "unknown";
 }

@@ -74,7 +74,7 @@ struct native_code {
   native_domain domain = native_domain::none;
   std::int64_t number = 0;
   std::string function = {};  ///< The native function's name.
-  std::string text = {};  ///< The vendor's text for the number, and its last-error string.
+  std::string text = {};      ///< The vendor's text for the number, and its last-error string.
 };
 
 /// Whatever was known about the failing call; empty fields were not known.

@@ -45,8 +45,7 @@ std::unique_ptr<session> session::meet(const world& place,
   try {
     auto met =
         place.rank == 0 ? detail::meet_as_head(*io, plan) : detail::meet_as_worker(*io, plan);
-    return std::make_unique<detail::mesh_session>(
-        std::move(io), place, std::move(met), options);
+    return std::make_unique<detail::mesh_session>(std::move(io), place, std::move(met), options);
   } catch (const error& failure) {
     throw failure.with_context(detail::context_of(plan));
   }

@@ -78,9 +78,17 @@ class SPARK_COMM_API session {
   ///
   /// The head accepts strangers' connections without harm and waits on until every rank has proved
   /// itself; a hello that does not fit is refused with the reason, and the right rank is waited
-  /// for. Throws: invalid_argument before a socket is opened (rank, world, address); mismatch on a
-  /// rank that was refused; timed_out naming the missing ranks and what was refused; peer_lost;
-  /// aborted when it was cancelled; system_failed (address in use).
+  /// for. One of another protocol version, or with another value of an `equal` fact, shows that
+  /// the ranks are built differently: the meeting ends on both sides, which learn both values.
+  ///
+  /// With a key, only its holders get as far as a hello. Without one every process of this machine
+  /// does: it could take a rank's place, or end the meeting with a version of its own. On a machine
+  /// shared with people you do not trust, use a key on loopback too.
+  ///
+  /// Throws: invalid_argument before a socket is opened (rank, world, address); mismatch on a rank
+  /// that was refused, and on all that were there if the ranks are built differently; timed_out
+  /// naming the missing ranks and what was refused; peer_lost; aborted when it was cancelled;
+  /// system_failed (address in use).
   [[nodiscard]] static std::unique_ptr<session> meet(const world& place,
                                                      const hello& mine,
                                                      const deadline& until,

@@ -4,6 +4,7 @@
 #include <spark_comm/supervise/flight_entry.hpp>
 #include <spark_comm/supervise/flight_reader.hpp>
 #include <spark_comm/supervise/flight_record.hpp>
+#include <spark_comm/supervise/operation.hpp>
 
 #include <algorithm>
 #include <array>
@@ -12,15 +13,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <sys/stat.h>
-#include <utility>
 #include <vector>
 
 namespace spark_comm {
@@ -145,7 +143,8 @@ std::vector<std::byte> read_whole(const std::string& path) {
   }
   std::vector<std::byte> bytes;
   std::array<std::byte, 65536> chunk{};
-  while (const std::size_t got = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
+  for (std::size_t got = chunk.size(); got == chunk.size();) {
+    got = std::fread(chunk.data(), 1, chunk.size(), file.get());
     if (bytes.size() + got > largest_file_bytes) {
       throw error{
           errc::invalid_argument,

@@ -44,8 +44,8 @@ flight_header& header_of(const detail::mapping& memory) noexcept {
 
 template <std::size_t Size>
 void copy_text(std::array<char, Size>& target, std::string_view text) noexcept {
-  const std::size_t length = std::min(text.size(), Size - 1);
-  std::memcpy(target.data(), text.data(), length);
+  // The array is zero already, so what is left of it ends the text.
+  std::ranges::copy(text.substr(0, Size - 1), target.begin());
 }
 
 flight_header make_header(const flight_identity& who, std::size_t capacity) {
@@ -165,9 +165,9 @@ flight_record::flight_record(detail::mapping memory,
     : memory_(std::move(memory)), path_(std::move(path)), capacity_(capacity) {}
 
 std::uint64_t* flight_record::entry(std::uint64_t index) const noexcept {
-  auto* const bytes = static_cast<std::byte*>(memory_.get()) + detail::flight_header_bytes +
-                      (index & (capacity_ - 1)) * detail::flight_entry_bytes;
-  return static_cast<std::uint64_t*>(static_cast<void*>(bytes));
+  constexpr std::size_t header_words = detail::flight_header_bytes / sizeof(std::uint64_t);
+  auto* const words = static_cast<std::uint64_t*>(memory_.get());
+  return words + header_words + (index & (capacity_ - 1)) * detail::flight_words;
 }
 
 std::uint64_t flight_record::submitted(const operation_record& record,
@@ -230,7 +230,7 @@ std::optional<flight_entry> flight_record::find(std::uint64_t index) const noexc
 
 std::vector<flight_entry> flight_record::recent(std::size_t count) const {
   const std::uint64_t end = shared_word{header_of(memory_).written}.load(std::memory_order_acquire);
-  const std::uint64_t wanted = std::min<std::uint64_t>({count, capacity_, end});
+  const auto wanted = std::min<std::uint64_t>({count, capacity_, end});
   std::vector<flight_entry> entries;
   entries.reserve(wanted);
   for (std::uint64_t index = end - wanted; index < end; ++index) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/session.hpp>
 #include <spark_comm/supervise/heartbeat.hpp>
@@ -10,9 +11,9 @@
 #include <spark_comm/supervise/watch_policy.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -57,11 +58,13 @@ lifeline::lifeline(rendezvous::session& line,
                    const signature_log& log,
                    const lifeline_settings& settings,
                    std::function<void()> on_news,
+                   diagnostics diagnosis,
                    const time_source& time)
     : line_(&line),
       log_(&log),
       settings_(settings),
       on_news_(std::move(on_news)),
+      diagnosis_(std::move(diagnosis)),
       time_(&time),
       peers_(static_cast<std::size_t>(line.world_size())) {
   for (int rank = 0; rank < line.world_size(); ++rank) {
@@ -126,8 +129,9 @@ void lifeline::beat(time_point now) noexcept {
       message.inbound = report_of(log_->lane(lane_kind::inbound, peer), pair_tail);
       send_to(peer, message);
     }
-  } catch (...) {
-    // Out of memory: this beat is lost, the next may not be; the peers' silence limit bounds it.
+  } catch (const std::exception& failure) {
+    // This beat is lost, the next may not be; the peers' silence limit bounds it.
+    diagnosis_.report(failure, "lifeline: heartbeat");
   }
 }
 
@@ -143,8 +147,9 @@ void lifeline::send_to_all(const lifeline_message& message) noexcept {
         line_->send(peer, bytes);
       }
     }
-  } catch (...) {
-    // Out of memory: the peers learn of it by the closed connection.
+  } catch (const std::exception& failure) {
+    // The peers still learn of it, by the closed connection.
+    diagnosis_.report(failure, "lifeline: last word");
   }
 }
 
@@ -231,8 +236,9 @@ void lifeline::on_message(int peer, std::span<const std::byte> message) noexcept
       state_of(peer).seen.last_heard = time_->now();
     }
     std::visit([&](const auto& body) { receive(peer, body); }, decoded->message);
-  } catch (...) {
-    // Out of memory: as if the message had been lost.
+  } catch (const std::exception& failure) {
+    // As if the message had been lost.
+    diagnosis_.report(failure, "lifeline: message");
   }
 }
 

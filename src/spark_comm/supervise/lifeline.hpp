@@ -3,6 +3,7 @@
 // travels with them. Knows what peers said; what follows from it is the watch policy's.
 #pragma once
 
+#include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/session.hpp>
@@ -50,6 +51,7 @@ class SPARK_COMM_API lifeline final : public rendezvous::session_listener {
            const signature_log& log,
            const lifeline_settings& settings,
            std::function<void()> on_news,
+           diagnostics diagnosis = {},
            const time_source& time = steady_time());
 
   /// Listens from now on; the silence of peers counts from here. Who: every rank, right after
@@ -107,6 +109,7 @@ class SPARK_COMM_API lifeline final : public rendezvous::session_listener {
   const signature_log* log_;
   lifeline_settings settings_;
   std::function<void()> on_news_;
+  diagnostics diagnosis_;
   const time_source* time_;
 
   mutable std::mutex mutex_;  // guards what follows

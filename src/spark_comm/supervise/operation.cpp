@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/core/data_type.hpp>
+#include <spark_comm/core/reduce_op.hpp>
 #include <spark_comm/supervise/operation.hpp>
 
 #include <fmt/format.h>
@@ -33,6 +35,7 @@ std::string_view name_of(path_kind path) noexcept {
     case path_kind::two_shot:       return "two_shot";
     case path_kind::one_shot_fused: return "one_shot_fused";
     case path_kind::local:          return "local";
+    case path_kind::low_latency:    return "low_latency";
   }
   return "unknown";
 }

@@ -52,6 +52,7 @@ enum class path_kind : std::uint8_t {
   two_shot = 5,        ///< Reduce-scatter and all-gather through mapped memory.
   one_shot_fused = 6,  ///< As `one_shot`, with what follows the sum in the same kernel.
   local = 7,           ///< Nothing leaves the rank (world of one).
+  low_latency = 8,     ///< As `one_shot`, pushed, with data and flag in one word.
 };
 
 inline constexpr path_kind all_path_kinds[] = {
@@ -62,9 +63,11 @@ inline constexpr path_kind all_path_kinds[] = {
     path_kind::two_shot,
     path_kind::one_shot_fused,
     path_kind::local,
+    path_kind::low_latency,
 };
 
 /// Bits of `operation_record::flags`.
+// NOLINTNEXTLINE(performance-enum-size): bits of a 32-bit word
 enum class operation_flag : std::uint32_t {
   in_group = 1U << 0U,  ///< A member of a group.
   captured = 1U << 1U,  ///< Recorded into a graph, and not run by this submission.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/core/data_type.hpp>
+#include <spark_comm/core/reduce_op.hpp>
 #include <spark_comm/supervise/operation.hpp>
 #include <spark_comm/supervise/signature.hpp>
 #include <spark_comm/supervise/signature_lane.hpp>
@@ -13,6 +15,7 @@
 namespace spark_comm {
 namespace {
 
+// NOLINTNEXTLINE(performance-enum-size): an index
 enum word : std::size_t { commit, kinds, count, sequence, marks, signature };
 
 std::uint64_t pack_kinds(const operation_record& record) noexcept {

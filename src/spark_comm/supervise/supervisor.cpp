@@ -9,6 +9,7 @@
 #include <spark_comm/supervise/operation.hpp>
 #include <spark_comm/supervise/options.hpp>
 #include <spark_comm/supervise/supervisor.hpp>
+#include <spark_comm/supervise/watch_policy.hpp>
 #include <spark_comm/supervise/watchdog.hpp>
 
 #include <cstdint>
@@ -36,6 +37,7 @@ supervisor::supervisor(const flight_identity& who,
                                         .check = options.check,
                                         .heartbeat_interval = options.heartbeat_interval},
                       [this] { watchdog_.wake(); },
+                      log,
                       time)),
       watchdog_({.rank = who.rank,
                  .table = &table_,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // The export for Perfetto. Source: the Chrome trace event format; times are microseconds.
+#include <spark_comm/core/data_type.hpp>
 #include <spark_comm/core/error.hpp>
+#include <spark_comm/core/reduce_op.hpp>
 #include <spark_comm/supervise/flight_entry.hpp>
 #include <spark_comm/supervise/flight_reader.hpp>
 #include <spark_comm/supervise/operation.hpp>
@@ -15,34 +17,54 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace spark_comm {
 namespace {
 
-/// Bytes of the UTF-8 sequence at `at`; 0 if there is none.
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t offset) -> unsigned {
-    return at + offset < text.size() ? static_cast<unsigned char>(text[at + offset]) : 0U;
-  };
-  const auto is_tail = [&](std::size_t offset) { return (byte(offset) & 0xc0U) == 0x80U; };
-  const unsigned first = byte(0);
+/// Bytes of a UTF-8 sequence by its first; 0 if none begins so.
+std::size_t length_by_first(unsigned first) noexcept {
   if (first < 0x80U) {
     return 1;
   }
-  if (first >= 0xc2U && first <= 0xdfU) {
-    return is_tail(1) ? 2 : 0;
+  if (first < 0xc2U || first > 0xf4U) {
+    return 0;
   }
-  if (first >= 0xe0U && first <= 0xefU) {
-    const bool is_overlong = first == 0xe0U && byte(1) < 0xa0U;
-    const bool is_surrogate = first == 0xedU && byte(1) > 0x9fU;
-    return is_tail(1) && is_tail(2) && !is_overlong && !is_surrogate ? 3 : 0;
+  if (first < 0xe0U) {
+    return 2;
   }
-  if (first >= 0xf0U && first <= 0xf4U) {
-    const bool is_overlong = first == 0xf0U && byte(1) < 0x90U;
-    const bool is_beyond = first == 0xf4U && byte(1) > 0x8fU;
-    return is_tail(1) && is_tail(2) && is_tail(3) && !is_overlong && !is_beyond ? 4 : 0;
+  return first < 0xf0U ? 3 : 4;
+}
+
+/// May `second` follow? Keeps out overlong forms, surrogates, and what lies beyond U+10FFFF.
+bool may_follow(unsigned first, unsigned second) noexcept {
+  switch (first) {
+    case 0xe0U: return second >= 0xa0U && second <= 0xbfU;
+    case 0xedU: return second >= 0x80U && second <= 0x9fU;
+    case 0xf0U: return second >= 0x90U && second <= 0xbfU;
+    case 0xf4U: return second >= 0x80U && second <= 0x8fU;
+    default:    return second >= 0x80U && second <= 0xbfU;
   }
-  return 0;
+}
+
+/// Bytes of the UTF-8 sequence at `at`; 0 if there is none.
+std::size_t utf8_length(std::string_view text, std::size_t at) noexcept {
+  const auto byte = [&](std::size_t offset) {
+    return static_cast<unsigned char>(text[at + offset]);
+  };
+  const std::size_t length = length_by_first(byte(0));
+  if (length == 0 || at + length > text.size()) {
+    return 0;
+  }
+  if (length > 1 && !may_follow(byte(0), byte(1))) {
+    return 0;
+  }
+  for (std::size_t each = 2; each < length; ++each) {
+    if (!may_follow(0, byte(each))) {
+      return 0;
+    }
+  }
+  return length;
 }
 
 std::string microseconds(std::int64_t ns) {

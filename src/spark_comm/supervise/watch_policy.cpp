@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
+#include <spark_comm/supervise/heartbeat.hpp>
 #include <spark_comm/supervise/operation.hpp>
+#include <spark_comm/supervise/signature.hpp>
 #include <spark_comm/supervise/watch_policy.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
@@ -68,6 +69,13 @@ std::optional<watch_verdict> judge_native(const watch_observation& seen) {
   verdict.operation = seen.native->operation;
   verdict.text = verdict.operation ? "the operation failed on the device"
                                    : "the communication library reported an error";
+  if (!seen.native->text.empty()) {
+    verdict.text = seen.native->text;
+  }
+  verdict.peers = seen.native->peers;
+  if (!verdict.peers.empty()) {
+    return verdict;
+  }
   for (const peer_observation& peer : seen.peers) {
     if (peer.connection != peer_connection::open || peer.failure) {
       verdict.peers.push_back(peer.rank);

@@ -58,11 +58,14 @@ struct peer_observation {
   std::optional<divergence> parted;  ///< Where its operations and ours first differ.
 };
 
-/// An error that the native library reported by itself, or for an operation that had been launched.
+/// An error that the native library or a kernel reported by itself, or for an operation that had
+/// been launched.
 struct native_failure {
   errc code = errc::internal;
-  native_code native;
-  std::optional<operation_record> operation;
+  native_code native = {};
+  std::optional<operation_record> operation = {};
+  std::string text = {};        ///< Where the reporter knows more than its code.
+  std::vector<int> peers = {};  ///< Ranks that the reporter names.
 };
 
 struct watch_observation {

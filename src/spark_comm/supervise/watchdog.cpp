@@ -20,12 +20,12 @@
 namespace spark_comm {
 
 watchdog::watchdog(const watchdog_view& view,
-                   const supervise_options& options,
+                   supervise_options options,
                    watchdog_hooks hooks,
                    diagnostics log,
                    const time_source& time)
     : view_(view),
-      options_(options),
+      options_(std::move(options)),
       hooks_(std::move(hooks)),
       log_(std::move(log)),
       time_(&time) {}

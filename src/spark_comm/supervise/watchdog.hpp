@@ -30,6 +30,7 @@ struct watchdog_hooks {
   std::function<std::optional<native_failure>()> native_health;
 
   /// Before the first look: to choose the device, and a capture mode in which asking is harmless.
+  /// Must not throw.
   std::function<void()> on_thread_start;
 };
 
@@ -46,7 +47,7 @@ struct watchdog_view {
 class SPARK_COMM_API watchdog {
  public:
   watchdog(const watchdog_view& view,
-           const supervise_options& options,
+           supervise_options options,
            watchdog_hooks hooks,
            diagnostics log = {},
            const time_source& time = steady_time());

@@ -4,6 +4,7 @@
 #include "support/log_capture.hpp"
 #include "support/scripted_tables.hpp"
 
+#include <spark_comm/comm/submission.hpp>
 #include <spark_comm/spark_comm.hpp>
 
 #include <gtest/gtest.h>
@@ -83,6 +84,25 @@ TEST_F(solo, copies_nothing_in_place_or_empty) {
   reduce_scatter(comm, in_.data(), in_.data(), 8, data_type::float32, reduce_op::sum, s);
   all_reduce(comm, nullptr, nullptr, 0, data_type::float32, reduce_op::sum, s);
   EXPECT_EQ(copies(), 0);
+  comm.close(1s);
+}
+
+TEST_F(solo, submit_copies_at_once_or_collects_in_a_group) {
+  communicator comm = join();
+  const cuda::stream s = comm.device().create_stream();
+  const operation op{.record = {.count_elements = 8, .dtype = data_type::float32},
+                     .in = in_.data(),
+                     .out = out_.data(),
+                     .stream = s.ref().get()};
+  submit(comm, op);
+  EXPECT_EQ(copies(), 1);
+  {
+    group_scope group{comm};
+    submit(comm, op);
+    EXPECT_EQ(copies(), 1);
+    group.commit();
+  }
+  EXPECT_EQ(copies(), 2);
   comm.close(1s);
 }
 

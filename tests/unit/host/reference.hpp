@@ -51,19 +51,11 @@ Wide combine_floats(reduce_op op, const std::vector<Wide>& values, Wide reciproc
   for (std::size_t i = 1; i < values.size(); ++i) {
     const Wide next = values[i];
     switch (op) {
-      case reduce_op::sum:
-        total = total + next;
-        break;
-      case reduce_op::prod:
-        total = total * next;
-        break;
-      case reduce_op::max:
-        total = std::isnan(total) || total < next ? next : total;
-        break;
-      case reduce_op::min:
-        total = std::isnan(total) || next < total ? next : total;
-        break;
-      case reduce_op::avg: {
+      case reduce_op::sum:  total = total + next; break;
+      case reduce_op::prod: total = total * next; break;
+      case reduce_op::max:  total = std::isnan(total) || total < next ? next : total; break;
+      case reduce_op::min:  total = std::isnan(total) || next < total ? next : total; break;
+      case reduce_op::avg:  {
         // In two statements, so that no compiler makes one fused operation of them.
         const volatile Wide scaled = next * reciprocal;
         total = total + scaled;
@@ -81,18 +73,10 @@ T combine_integers(reduce_op op, const std::vector<T>& values) {
     const auto next = static_cast<std::uint64_t>(values[i]);
     switch (op) {
       case reduce_op::sum:
-      case reduce_op::avg:
-        total += next;
-        break;
-      case reduce_op::prod:
-        total *= next;
-        break;
-      case reduce_op::max:
-        total = static_cast<T>(total) < values[i] ? next : total;
-        break;
-      case reduce_op::min:
-        total = values[i] < static_cast<T>(total) ? next : total;
-        break;
+      case reduce_op::avg:  total += next; break;
+      case reduce_op::prod: total *= next; break;
+      case reduce_op::max:  total = static_cast<T>(total) < values[i] ? next : total; break;
+      case reduce_op::min:  total = values[i] < static_cast<T>(total) ? next : total; break;
     }
   }
   const auto wrapped = static_cast<T>(total);
@@ -120,32 +104,19 @@ T reduced(reduce_op op, const std::vector<T>& values) {
 template <typename Visit>
 void with_type(data_type dtype, Visit visit) {
   switch (dtype) {
-    case data_type::int8:
-      return visit.template operator()<std::int8_t>();
-    case data_type::uint8:
-      return visit.template operator()<std::uint8_t>();
-    case data_type::int32:
-      return visit.template operator()<std::int32_t>();
-    case data_type::uint32:
-      return visit.template operator()<std::uint32_t>();
-    case data_type::int64:
-      return visit.template operator()<std::int64_t>();
-    case data_type::uint64:
-      return visit.template operator()<std::uint64_t>();
-    case data_type::float16:
-      return visit.template operator()<float16>();
-    case data_type::float32:
-      return visit.template operator()<float>();
-    case data_type::float64:
-      return visit.template operator()<double>();
-    case data_type::bfloat16:
-      return visit.template operator()<bfloat16>();
-    case data_type::float8_e4m3:
-      return visit.template operator()<float8_e4m3>();
-    case data_type::float8_e5m2:
-      return visit.template operator()<float8_e5m2>();
-    case data_type::bytes:
-      return;
+    case data_type::int8:        return visit.template operator()<std::int8_t>();
+    case data_type::uint8:       return visit.template operator()<std::uint8_t>();
+    case data_type::int32:       return visit.template operator()<std::int32_t>();
+    case data_type::uint32:      return visit.template operator()<std::uint32_t>();
+    case data_type::int64:       return visit.template operator()<std::int64_t>();
+    case data_type::uint64:      return visit.template operator()<std::uint64_t>();
+    case data_type::float16:     return visit.template operator()<float16>();
+    case data_type::float32:     return visit.template operator()<float>();
+    case data_type::float64:     return visit.template operator()<double>();
+    case data_type::bfloat16:    return visit.template operator()<bfloat16>();
+    case data_type::float8_e4m3: return visit.template operator()<float8_e4m3>();
+    case data_type::float8_e5m2: return visit.template operator()<float8_e5m2>();
+    case data_type::bytes:       return;
   }
 }
 

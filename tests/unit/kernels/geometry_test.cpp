@@ -136,5 +136,12 @@ TEST(peer_segment, line_flags_are_never_zero_and_refresh_both_slots_each_cycle) 
   EXPECT_FALSE(refreshes_lines(cycle + 2));
 }
 
+TEST(geometry, lines_of_counts_every_begun_line) {
+  EXPECT_EQ(lines_of(0), 0U);
+  EXPECT_EQ(lines_of(1), 1U);
+  EXPECT_EQ(lines_of(line_data_bytes), 1U);
+  EXPECT_EQ(lines_of(line_data_bytes + 1), 2U);
+}
+
 }  // namespace
 }  // namespace spark_comm::kernels

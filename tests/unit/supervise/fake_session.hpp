@@ -4,6 +4,7 @@
 
 #include <spark_comm/rendezvous/session.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <memory>
@@ -48,7 +49,7 @@ class fake_session final : public rendezvous::session {
   fake_network* network_;
   int rank_;
   int world_size_;
-  rendezvous::session_listener* listener_ = nullptr;
+  std::atomic<rendezvous::session_listener*> listener_{nullptr};
 };
 
 /// Who owns the sessions and carries the messages. One thread delivers; any may send.

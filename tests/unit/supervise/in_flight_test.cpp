@@ -56,19 +56,38 @@ TEST(in_flight, follows_an_operation_from_queue_to_end) {
   EXPECT_THAT(poll(table), IsEmpty());
 }
 
-TEST(in_flight, asks_only_the_first_of_each_stream) {
+TEST(in_flight, finds_where_each_stream_stands) {
   scripted_probe probe;
   in_flight_table table;
   for (std::uint64_t sequence = 1; sequence <= 6; ++sequence) {
     table.push(probe.operation(sequence, sequence % 2));
   }
-  poll(table);
-  EXPECT_EQ(probe.asked(), 2);
+  EXPECT_THAT(poll(table), IsEmpty());
   probe.set(1, probe_state::done);
   probe.set(3, probe_state::running);
   EXPECT_THAT(poll(table), ElementsAre(told{1, probe_state::done}, told{3, probe_state::running}));
   EXPECT_EQ(table.pending().size(), 5U);
   EXPECT_EQ(table.pending()[0].record.sequence, 2U);
+}
+
+TEST(in_flight, asks_few_of_many_and_tells_all_that_ended_in_order) {
+  constexpr std::uint64_t many = 256;
+  for (const std::uint64_t ended : {0U, 1U, 77U, 255U, 256U}) {
+    scripted_probe probe;
+    in_flight_table table;
+    for (std::uint64_t sequence = 1; sequence <= many; ++sequence) {
+      probe.set(sequence, sequence <= ended ? probe_state::done : probe_state::queued);
+      table.push(probe.operation(sequence));
+    }
+    const auto changes = poll(table);
+    ASSERT_EQ(changes.size(), ended);
+    for (std::size_t each = 0; each < changes.size(); ++each) {
+      EXPECT_EQ(changes[each], (told{each + 1, probe_state::done}));
+    }
+    EXPECT_LE(probe.asked(), 9);
+    EXPECT_EQ(probe.released(), static_cast<int>(ended));
+    EXPECT_EQ(table.pending().size(), many - ended);
+  }
 }
 
 TEST(in_flight, asks_all_captured_ones) {

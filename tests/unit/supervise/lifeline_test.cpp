@@ -34,6 +34,7 @@ struct test_rank {
             log,
             {.generation = 3, .check = check, .heartbeat_interval = 100ms},
             [this] { ++news; },
+            diagnostics{},
             time) {
     line.start();
   }

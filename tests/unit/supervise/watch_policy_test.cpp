@@ -229,6 +229,22 @@ TEST(watch_policy, decides_by_this_table) {
        errc::peer_lost,
        {1},
        "rank 1 failed first (timed_out): too slow"},
+      {"whom a peer blames is lost to us as well",
+       [](scene& s) {
+         s.peers[0].failure = failure_notice{
+             .code = errc::timed_out, .origin = 1, .sequence = 3, .text = "late", .peers = {2}};
+       },
+       errc::peer_lost,
+       {2},
+       "rank 1 failed first"},
+      {"who blames us alone is the one we lost",
+       [](scene& s) {
+         s.peers[0].failure = failure_notice{
+             .code = errc::timed_out, .origin = 1, .sequence = 3, .text = "late", .peers = {0}};
+       },
+       errc::peer_lost,
+       {1},
+       "rank 1 failed first"},
       {"a peer's mismatch is ours",
        [](scene& s) {
          s.peers[0].failure = failure_notice{.code = errc::mismatch,

@@ -35,7 +35,7 @@ class watched_rank {
       : log(world_size),
         record(flight_record::create({.rank = rank, .world_size = world_size}, "", 64)),
         line(
-            network.at(rank), log, {.generation = 1}, [] {}, time),
+            network.at(rank), log, {.generation = 1}, [] {}, diagnostics{}, time),
         dog({.rank = rank, .table = &table, .record = &record, .log = &log, .line = &line},
             {},
             {.on_failure = [this](const watch_verdict& verdict) { verdicts.push_back(verdict); },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Identity, status and connection of a communicator; its ends are in life.cpp, launching in
-// launch.cpp.
+// Identity of a communicator and how it joins; its end is in ending.cpp, launching in launch.cpp.
+#include <spark_comm/comm/detail/bounded.hpp>
 #include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
 #include <spark_comm/comm/options.hpp>
@@ -18,15 +18,20 @@
 #include <spark_comm/rendezvous/world.hpp>
 #include <spark_comm/supervise/communicator_state.hpp>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace spark_comm::detail {
@@ -51,6 +56,7 @@ void validate(const world& place, const join_options& options) {
     throw error{errc::invalid_argument, "deadlines must be longer than zero"};
   }
   options.supervise.validate();
+  options.paths.validate();
   nccl::validate(options.nccl);
 }
 
@@ -84,6 +90,7 @@ communicator_core::communicator_core(runtime loaded, world place, join_options o
       options_(std::move(options)),
       device_(open_device(loaded_, place_, options_)),
       can_reduce_fp8_(reduces_fp8(loaded_, device_)),
+      paths_(make_path_support(loaded_, device_, place_, options_)),
       events_(device_, events_in_flight) {}
 
 communicator_core::~communicator_core() {
@@ -103,6 +110,7 @@ void communicator_core::fail(const error& cause) noexcept {
   } catch (const std::exception& failure) {
     loaded_.log().report(failure, "while keeping an error");
   }
+  paths_->abort();  // nothing that waits for a peer has a reason to any more
 }
 
 void communicator_core::require_operable() const {
@@ -134,6 +142,7 @@ rendezvous::hello communicator_core::introduce() const {
   mine.facts.push_back({"runtime", std::string{name_of(loaded_.kind())}, fact_rule::equal});
   mine.facts.push_back({"NCCL version", nccl::version_text(library.version()), fact_rule::equal});
   mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported});
+  mine.facts.push_back(paths_->agreement());
   // A supervised rank would take an unsupervised one for silent, and a strict one wait for the
   // others' word before each launch.
   mine.facts.push_back({"supervision",
@@ -169,31 +178,48 @@ nccl::abi::unique_id communicator_core::share_id(const deadline& until) {
 }
 
 watchdog_hooks communicator_core::make_hooks() {
-  return {
-      .on_failure = [this](const watch_verdict& verdict) { fail(to_error(verdict, context())); },
-      .native_health = [this, native = native_]() -> std::optional<native_failure> {
-        if (gate_.enter_as_poller() != call_gate::entry::entered) {
-          return std::nullopt;  // the join or an issuer is inside and sees for itself
-        }
-        const gate_pass pass{gate_};
-        const nccl::abi::result code = native->async_error();
-        if (code == nccl::abi::results::success) {
-          return std::nullopt;
-        }
-        return native_failure{.code = nccl::errc_of(code),
-                              .native = loaded_.library().describe(code, "ncclCommGetAsyncError"),
-                              .operation = std::nullopt};
-      },
-      .on_thread_start =
-          [this] {
-            // The thread is the watchdog's own: nobody else's current device is changed. Its
-            // questions must not break a capture that a thread of the program has going.
-            const cuda::api& call = loaded_.driver().table();
-            loaded_.driver().check(call.cuCtxSetCurrent(device_.context()), "cuCtxSetCurrent");
-            auto mode = cuda::abi::capture_mode::relaxed;
-            loaded_.driver().check(call.cuThreadExchangeStreamCaptureMode(&mode),
-                                   "cuThreadExchangeStreamCaptureMode");
-          }};
+  return {.on_failure =
+              [this](const watch_verdict& verdict) {
+                fail(to_error(verdict, context()));
+                start_ending();
+              },
+          .native_health = [this, native = native_]() -> std::optional<native_failure> {
+            if (auto reported = paths_->failure()) {
+              return reported;
+            }
+            if (gate_.enter_as_poller() != call_gate::entry::entered) {
+              return std::nullopt;  // the join or an issuer is inside and sees for itself
+            }
+            const gate_pass pass{gate_};
+            const nccl::abi::result code = native->async_error();
+            if (code == nccl::abi::results::success) {
+              return std::nullopt;
+            }
+            return native_failure{
+                .code = nccl::errc_of(code),
+                .native = loaded_.library().describe(code, "ncclCommGetAsyncError"),
+                .operation = std::nullopt};
+          },
+          .on_thread_start =
+              [this] {
+                try {
+                  prepare_watchdog_thread();
+                } catch (const error& failure) {
+                  // Unwatched it could hang for ever; and nobody is there to catch it on that
+                  // thread.
+                  fail_and_announce(failure.with_context(context()));
+                }
+              }};
+}
+
+void communicator_core::prepare_watchdog_thread() const {
+  // The thread is the watchdog's own: nobody else's current device is changed. Its questions must
+  // not break a capture that a thread of the program has going.
+  const cuda::driver& driver = loaded_.driver();
+  driver.check(driver.table().cuCtxSetCurrent(device_.context()), "cuCtxSetCurrent");
+  auto mode = cuda::abi::capture_mode::relaxed;
+  driver.check(driver.table().cuThreadExchangeStreamCaptureMode(&mode),
+               "cuThreadExchangeStreamCaptureMode");
 }
 
 void communicator_core::connect(const deadline& until) {
@@ -201,6 +227,7 @@ void communicator_core::connect(const deadline& until) {
                                        introduce(),
                                        until,
                                        {.on_listening = options_.on_listening,
+                                        .key = options_.key,
                                         .log = loaded_.log(),
                                         .cancel = give_up_.get_token()});
   native_ = std::make_shared<native_communicator>(loaded_.library(), device_);
@@ -208,6 +235,7 @@ void communicator_core::connect(const deadline& until) {
                            .rank = place_.rank,
                            .world_size = place_.world_size,
                            .options = options_.nccl};
+  paths_->connect(*session_, until);
   supervisor_ = std::make_unique<supervisor>(
       flight_identity{.name = options_.name,
                       .rank = place_.rank,
@@ -232,30 +260,49 @@ void communicator_core::connect(const deadline& until) {
   working_ = native_->working();
 }
 
-void communicator_core::end_supervision(flight_end how) noexcept {
-  const std::scoped_lock lock{end_mutex_};
-  if (supervisor_ != nullptr) {
-    supervisor_->stop(how);
-  } else if (session_ != nullptr) {
-    session_->stop();
+void communicator_core::join(const deadline& until) {
+  error_context around = context();
+  around.operation = "join";
+  around.deadline = until.span();
+  try {
+    if (!is_alone()) {
+      connect(until);
+    }
+    if (!status_.apply(communicator_event::joined)) {
+      status_.require(communicator_action::operate, around);
+    }
+  } catch (const error& failure) {
+    const error full = failure.with_context(around);
+    give_up_join(full);
+    throw full;
+  } catch (const std::exception& failure) {
+    const error full{errc::internal, failure.what(), around};
+    give_up_join(full);
+    throw full;
   }
+  end_join();
 }
 
-void communicator_core::fail_and_announce(const error& cause) noexcept {
-  fail(cause);
-  if (supervisor_ == nullptr) {
-    return;
+void communicator_core::give_up_join(const error& cause) noexcept {
+  fail_and_announce(cause);
+  gate_.close();
+  abort_native(options_.abort_deadline);
+  release_paths();
+  end_supervision(flight_end::broken);
+  end_join();
+}
+
+void communicator_core::end_join() noexcept {
+  {
+    const std::scoped_lock lock{life_mutex_};
+    is_joining_ = false;
   }
-  try {
-    supervisor_->announce_failure(
-        {.code = cause.kind(),
-         .origin = place_.rank,
-         .sequence = cause.context().sequence,
-         .text = cause.message(),
-         .peers = {cause.context().peers.begin(), cause.context().peers.end()}});
-  } catch (const std::exception& failure) {
-    loaded_.log().report(failure, "while telling the peers of a failure");
-  }
+  join_over_.notify_all();
+}
+
+bool communicator_core::wait_for_join(const deadline& until) {
+  std::unique_lock lock{life_mutex_};
+  return join_over_.wait_for(lock, until.remaining(), [this] { return !is_joining_; });
 }
 
 }  // namespace spark_comm::detail

@@ -3,9 +3,11 @@
 // of it. The communicator object, its groups and its operations are thin around this.
 #pragma once
 
+#include <spark_comm/comm/detail/bounded.hpp>
 #include <spark_comm/comm/detail/call_gate.hpp>
 #include <spark_comm/comm/detail/completion_events.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
+#include <spark_comm/comm/detail/path_support.hpp>
 #include <spark_comm/comm/operation.hpp>
 #include <spark_comm/comm/options.hpp>
 #include <spark_comm/comm/runtime.hpp>
@@ -84,6 +86,9 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   /// Throws unless operations are allowed now.
   void require_operable() const;
 
+  /// As `require_operable`; also asks the kernels, whose failures nobody else may have seen yet.
+  void require_healthy();
+
   // Life. Each blocks, on whatever thread calls it.
   /// Meets the others and connects. Throws after having cleaned up.
   void join(const deadline& until);
@@ -128,6 +133,9 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   /// Breaks the communicator and tells the peers.
   void fail_and_announce(const error& cause) noexcept;
 
+  /// The ways that operations can go.
+  [[nodiscard]] path_support& paths() const noexcept { return *paths_; }
+
   /// A stream of the communicator's own, made at the first use.
   [[nodiscard]] const cuda::stream& own_stream();
 
@@ -138,6 +146,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   [[nodiscard]] rendezvous::hello introduce() const;
   [[nodiscard]] nccl::abi::unique_id share_id(const deadline& until);
   [[nodiscard]] watchdog_hooks make_hooks();
+  void prepare_watchdog_thread() const;
   void connect(const deadline& until);
   void give_up_join(const error& cause) noexcept;
   void end_join() noexcept;
@@ -147,6 +156,16 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   void close_ready(duration limit);
   void abort_within(duration limit) noexcept;
   void abort_native(duration limit) noexcept;
+
+  /// Has the native communicator aborted on a thread of its own, without waiting: its kernels would
+  /// hold up everything that waits for the device, such as a cuMemFree in a destructor, long before
+  /// the program comes to call `abort`.
+  void start_ending() noexcept;
+
+  /// The native abort, begun now or before; null when there is nothing to abort.
+  [[nodiscard]] std::shared_ptr<bounded_call> begin_ending();
+  void wait_for_farewells(const deadline& until) const;
+  void release_paths() noexcept;
   void end_supervision(flight_end how) noexcept;
   [[nodiscard]] bool is_captured(cuda::stream_ref stream) const;
   void settle_launch(const operation& op);
@@ -162,6 +181,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   std::atomic<std::uint64_t> sequence_{0};
   std::uint64_t generation_ = 1;
 
+  std::shared_ptr<path_support> paths_;
   call_gate gate_;
   completion_events events_;
   std::optional<cuda::stream> own_stream_;
@@ -174,6 +194,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   std::condition_variable join_over_;
   bool is_joining_ = true;
   std::shared_ptr<native_communicator> native_;
+  std::shared_ptr<bounded_call> ending_;
   nccl::abi::comm working_ = nullptr;  // native_->working(), for the launches; set before `ready`
 
   // Made by the join and kept to the end: a thread that comes late out of a native call may still

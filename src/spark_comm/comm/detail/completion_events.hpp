@@ -24,7 +24,8 @@ class completion_events {
  public:
   completion_events(cuda::device device, std::size_t capacity);
 
-  /// Makes all events now: making one costs more than recording many. Who: before the first `begin`.
+  /// Makes all events now: making one costs more than recording many. Who: before the first
+  /// `begin`.
   void fill();
 
   /// A pair whose first event is recorded on `s`; none when all are in use.

@@ -139,7 +139,7 @@ void launch_group(const nccl::api& call, std::span<const batch> batches) {
 
 void issue(communicator_core& core, operation op) {
   const entered_core inside{core};
-  core.require_operable();
+  core.require_healthy();
   core.require_own_stream(op);
   if (core.is_alone()) {
     run_alone(core, std::span{&op, 1});

@@ -143,7 +143,9 @@ error communicator_core::noted_failure(const error& failure, const operation& op
 error communicator_core::launch_failure(const launch_result& result, const operation& op) {
   // An invalid argument breaks it, too: what could be checked was checked before, and the other
   // ranks may have launched their half by now.
-  return noted_failure(loaded_.library().to_error(result.code, result.function), op);
+  return noted_failure(
+      result.failure ? *result.failure : loaded_.library().to_error(result.code, result.function),
+      op);
 }
 
 void communicator_core::settle_launch(const operation& op) {

@@ -32,7 +32,7 @@ void report_failure(const detail::peer_exchange& peers,
 bool is_aborted(const detail::peer_exchange& peers) noexcept {
   // atomic_ref takes no const object before C++26; nothing is written. Relaxed: the word says stop,
   // and publishes nothing.
-  auto* const word = const_cast<std::uint32_t*>(peers.abort_word);  // NOLINT
+  auto* const word = const_cast<std::uint32_t*>(peers.abort_word);
   return std::atomic_ref<std::uint32_t>{*word}.load(std::memory_order_relaxed) != 0;
 }
 

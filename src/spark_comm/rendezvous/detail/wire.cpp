@@ -143,8 +143,7 @@ bool is_known(std::uint8_t kind) {
     case frame_kind::broadcast:
     case frame_kind::received:
     case frame_kind::message:
-    case frame_kind::farewell:
-      return true;
+    case frame_kind::farewell:     return true;
   }
   return false;
 }

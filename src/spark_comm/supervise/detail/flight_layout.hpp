@@ -51,6 +51,7 @@ static_assert(sizeof(flight_header) == 288 && sizeof(flight_header) <= flight_he
 /// The words of an entry. Up to `check` they belong to the thread that submits; the last three to
 /// the watchdog, tagged with the lap of the ring, so that one meant for an overwritten entry is
 /// told apart.
+// NOLINTNEXTLINE(performance-enum-size): an index
 enum class flight_word : std::size_t {
   commit,  ///< 0 while the entry is being written; index + 1 when it is whole.
   sequence,

@@ -7,12 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <span>
 #include <string>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
+#include <sys/types.h>
 #include <unistd.h>
+#include <utility>
 
 namespace spark_comm::detail {
 namespace {

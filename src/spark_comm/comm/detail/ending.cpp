@@ -1,23 +1,38 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// How a communicator joins, and the ways in which it ends.
+// How a communicator ends: in order, by an abort, or by a failure.
 #include <spark_comm/comm/detail/bounded.hpp>
-#include <spark_comm/comm/detail/call_gate.hpp>
 #include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
+#include <spark_comm/comm/options.hpp>
+#include <spark_comm/comm/runtime.hpp>
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/progress.hpp>
 #include <spark_comm/core/time.hpp>
+#include <spark_comm/cuda/device.hpp>
+#include <spark_comm/cuda/stream_ref.hpp>
+#include <spark_comm/nccl/abi.hpp>
+#include <spark_comm/nccl/config.hpp>
+#include <spark_comm/nccl/library.hpp>
+#include <spark_comm/rendezvous/session.hpp>
+#include <spark_comm/rendezvous/world.hpp>
 #include <spark_comm/supervise/communicator_state.hpp>
-#include <spark_comm/supervise/flight_entry.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <fmt/format.h>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 namespace spark_comm::detail {
 namespace {
@@ -29,50 +44,6 @@ constexpr auto abort_after_close = std::chrono::milliseconds{700};
 constexpr auto longest_wait_for_issuer = std::chrono::milliseconds{200};
 
 }  // namespace
-
-void communicator_core::join(const deadline& until) {
-  error_context around = context();
-  around.operation = "join";
-  around.deadline = until.span();
-  try {
-    if (!is_alone()) {
-      connect(until);
-    }
-    if (!status_.apply(communicator_event::joined)) {
-      status_.require(communicator_action::operate, around);
-    }
-  } catch (const error& failure) {
-    const error full = failure.with_context(around);
-    give_up_join(full);
-    throw full;
-  } catch (const std::exception& failure) {
-    const error full{errc::internal, failure.what(), around};
-    give_up_join(full);
-    throw full;
-  }
-  end_join();
-}
-
-void communicator_core::give_up_join(const error& cause) noexcept {
-  fail_and_announce(cause);
-  gate_.close();
-  abort_native(options_.abort_deadline);
-  end_supervision(flight_end::broken);
-  end_join();
-}
-
-void communicator_core::end_join() noexcept {
-  {
-    const std::scoped_lock lock{life_mutex_};
-    is_joining_ = false;
-  }
-  join_over_.notify_all();
-}
-
-bool communicator_core::wait_for_join(const deadline& until) {
-  std::unique_lock lock{life_mutex_};
-  return join_over_.wait_for(lock, until.remaining(), [this] { return !is_joining_; });
-}
 
 void communicator_core::wait_for_work(const deadline& until) {
   duration pause = std::chrono::microseconds{20};
@@ -96,6 +67,7 @@ void communicator_core::wait_for_work(const deadline& until) {
 void communicator_core::tear_down(const deadline& until) {
   wait_for_work(until);
   gate_.close();
+  paths_->disconnect();
   supervisor_->say_farewell();
   // Its work is over, but destroying it may wait for graphs that hold its operations, or for peers.
   bounded_call destroy{[native = native_, until] { native->destroy(until); }};
@@ -107,6 +79,7 @@ void communicator_core::tear_down(const deadline& until) {
   }
   // A failure or an abort that came meanwhile is the end that it has come to.
   require_operable();
+  wait_for_farewells(until);
 }
 
 void communicator_core::close_ready(duration limit) {
@@ -148,6 +121,7 @@ void communicator_core::close(duration limit) {
   }
   gate_.close();
   abort_native(options_.abort_deadline);  // does nothing after an orderly end
+  release_paths();
   end_supervision(is_whole ? flight_end::closed : flight_end::broken);
   status_.apply(communicator_event::closed);
 }
@@ -162,6 +136,7 @@ void communicator_core::abort_within(duration limit) noexcept {
   }
   give_up_.request_stop();
   gate_.close();
+  paths_->abort();
   {
     const std::scoped_lock lock{life_mutex_};
     if (is_joining_) {
@@ -176,26 +151,15 @@ void communicator_core::abort_within(duration limit) noexcept {
                                    .peers = {}});
   }
   abort_native(limit);
+  release_paths();
   end_supervision(flight_end::aborted);
 }
 
 void communicator_core::abort_native(duration limit) noexcept {
-  std::shared_ptr<native_communicator> native;
-  {
-    const std::scoped_lock lock{life_mutex_};
-    native = native_;
-  }
-  if (native == nullptr || !native->is_live()) {
-    return;
-  }
   try {
     const deadline until = deadline::after(limit);
-    // Whoever is inside a native call gets a moment to come out; one that is stuck there is what
-    // the abort is for, so it goes ahead all the same.
-    static_cast<void>(gate_.wait_until_empty(
-        deadline::after(std::min<duration>(limit / 4, longest_wait_for_issuer))));
-    bounded_call call{[native] { native->abort(); }};
-    if (call.wait(until) == wait_result::timed_out) {
+    const std::shared_ptr<bounded_call> ending = begin_ending();
+    if (ending != nullptr && ending->wait(until) == wait_result::timed_out) {
       loaded_.log().report(
           severity::error,
           fmt::format("ncclCommAbort of '{}' rank {}/{} has not returned after {} ms; its thread "
@@ -207,6 +171,62 @@ void communicator_core::abort_native(duration limit) noexcept {
     }
   } catch (const std::exception& failure) {
     loaded_.log().report(failure, "while aborting a communicator");
+  }
+}
+
+std::shared_ptr<bounded_call> communicator_core::begin_ending() {
+  const std::scoped_lock lock{life_mutex_};
+  if (ending_ == nullptr && native_ != nullptr && native_->is_live()) {
+    // Whoever is inside a native call gets a moment to come out; one that is stuck there is what
+    // the abort is for, so it goes ahead all the same.
+    ending_ = std::make_shared<bounded_call>([self = shared_from_this(), native = native_] {
+      static_cast<void>(self->gate_.wait_until_empty(deadline::after(longest_wait_for_issuer)));
+      native->abort();
+    });
+  }
+  return ending_;
+}
+
+void communicator_core::start_ending() noexcept {
+  {
+    const std::scoped_lock lock{life_mutex_};
+    if (is_joining_) {
+      return;  // the join sees the state and cleans up
+    }
+  }
+  gate_.close();
+  paths_->abort();
+  try {
+    static_cast<void>(begin_ending());
+  } catch (const std::exception& failure) {
+    loaded_.log().report(failure, "while aborting a broken communicator");
+  }
+}
+
+void communicator_core::end_supervision(flight_end how) noexcept {
+  const std::scoped_lock lock{end_mutex_};
+  if (supervisor_ != nullptr) {
+    supervisor_->stop(how);
+  } else if (session_ != nullptr) {
+    session_->stop();
+  }
+}
+
+void communicator_core::fail_and_announce(const error& cause) noexcept {
+  fail(cause);
+  if (supervisor_ == nullptr) {
+    return;
+  }
+  start_ending();
+  try {
+    supervisor_->announce_failure(
+        {.code = cause.kind(),
+         .origin = place_.rank,
+         .sequence = cause.context().sequence,
+         .text = cause.message(),
+         .peers = {cause.context().peers.begin(), cause.context().peers.end()}});
+  } catch (const std::exception& failure) {
+    loaded_.log().report(failure, "while telling the peers of a failure");
   }
 }
 
