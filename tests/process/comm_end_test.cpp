@@ -169,19 +169,14 @@ TEST(abort, of_two_stuck_communicators_works_in_either_order) {
   for (const bool is_first_first : {true, false}) {
     const meeting_place one;
     const meeting_place two;
-    const test_support::shared_value<std::atomic<bool>> has_peer_joined;
     expect_all_succeeded(run_rank_processes(2, [&](int rank) {
       const runtime loaded = test_support::host_runtime();
       communicator a = test_support::join_at(one, loaded, rank, 2);
       communicator b = test_support::join_at(two, loaded, rank, 2);
       if (rank == 1) {
-        *has_peer_joined = true;
         stand_by(a);
         stand_by(b);
         return;
-      }
-      while (!*has_peer_joined) {
-        std::this_thread::sleep_for(1ms);
       }
       const cuda::stream s = a.device().create_stream();
       const cuda::stream t = b.device().create_stream();
@@ -257,12 +252,16 @@ TEST(life, leaves_no_descriptor_and_no_thread) {
     for (std::size_t i = 0; i < places.size(); ++i) {
       communicator comm = test_support::join_at(places[i], loaded, rank, 2);
       std::int32_t one = 1;
-      sum(comm, one, s);
-      if (i == 1) {
-        std::this_thread::sleep_for(1ms);
-        comm.abort();  // whatever the other has come to
+      if (i == 1) {  // aborted by both, at whatever point the other is
+        try {
+          sum(comm, one, s);
+        } catch (const error& told) {
+          EXPECT_EQ(told.kind(), errc::peer_lost) << told.what();
+        }
+        comm.abort();
         continue;
       }
+      sum(comm, one, s);
       EXPECT_EQ(comm.wait(s, 10s), wait_result::done);
       comm.close(10s);
     }
