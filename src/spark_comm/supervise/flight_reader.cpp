@@ -143,8 +143,11 @@ std::vector<std::byte> read_whole(const std::string& path) {
   }
   std::vector<std::byte> bytes;
   std::array<std::byte, 65536> chunk{};
-  for (std::size_t got = chunk.size(); got == chunk.size();) {
-    got = std::fread(chunk.data(), 1, chunk.size(), file.get());
+  while (std::feof(file.get()) == 0) {
+    const std::size_t got = std::fread(chunk.data(), 1, chunk.size(), file.get());
+    if (std::ferror(file.get()) != 0) {
+      throw_errno("fread", fmt::format("cannot read '{}'", path), errno);
+    }
     if (bytes.size() + got > largest_file_bytes) {
       throw error{
           errc::invalid_argument,
@@ -152,9 +155,6 @@ std::vector<std::byte> read_whole(const std::string& path) {
               "'{}' is larger than any flight record ({} bytes)", path, largest_file_bytes)};
     }
     bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(got));
-  }
-  if (std::ferror(file.get()) != 0) {
-    throw_errno("fread", fmt::format("cannot read '{}'", path), errno);
   }
   return bytes;
 }
