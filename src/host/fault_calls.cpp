@@ -59,7 +59,6 @@ constexpr std::array other_calls{
     "cuCtxEnablePeerAccess"sv,
     "cuCtxGetCurrent"sv,
     "cuCtxGetDevice"sv,
-    "cuCtxPushCurrent_v2"sv,
     "cuCtxSetCurrent"sv,
     "cuDeviceCanAccessPeer"sv,
     "cuDeviceGet"sv,
