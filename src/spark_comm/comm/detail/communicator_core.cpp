@@ -180,6 +180,10 @@ nccl::abi::unique_id communicator_core::share_id(const deadline& until) {
 watchdog_hooks communicator_core::make_hooks() {
   return {.on_failure =
               [this](const watch_verdict& verdict) {
+                if (verdict.was_announced && is_leaving_) {
+                  return;  // our work is over, and a peer that fails because we leave is no failure
+                           // here
+                }
                 fail(to_error(verdict, context()));
                 start_ending();
               },

@@ -183,6 +183,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
 
   std::shared_ptr<path_support> paths_;
   call_gate gate_;
+  std::atomic<bool> is_leaving_{false};  // it has said farewell
   completion_events events_;
   std::optional<cuda::stream> own_stream_;
   std::optional<cuda::device_buffer> barrier_memory_;

@@ -68,6 +68,7 @@ void communicator_core::tear_down(const deadline& until) {
   wait_for_work(until);
   gate_.close();
   paths_->disconnect();
+  is_leaving_ = true;
   supervisor_->say_farewell();
   // Its work is over, but destroying it may wait for graphs that hold its operations, or for peers.
   bounded_call destroy{[native = native_, until] { native->destroy(until); }};
