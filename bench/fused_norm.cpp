@@ -177,7 +177,8 @@ sc::path_options paths_by(const std::string& path) {
   } else {
     // The other side is NCCL's all-reduce, so only the fused rules are taken over.
     options.table = "spark-comm-paths 1\n";
-    for (const sc::path_rule& rule : sc::path_table::defaults(sc::runtime_kind::nvidia).rules()) {
+    const sc::path_table shipped = sc::path_table::defaults(sc::runtime_kind::nvidia);
+    for (const sc::path_rule& rule : shipped.rules()) {
       if (rule.operation == sc::operation_kind::all_reduce_rms_norm) {
         const std::string text = sc::path_table{{rule}}.text();
         options.table += text.substr(text.find('\n') + 1);
