@@ -62,8 +62,8 @@ struct in_flight_change {
 
 /// A ring from the submitting thread to the watchdog, and the watchdog's list behind it. Both
 /// bounded.
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the two ends keep off each other's
-// lines
+// The two ends keep off each other's cache lines.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 class SPARK_COMM_API in_flight_table {
  public:
   static constexpr std::size_t default_capacity = 512;

@@ -139,6 +139,19 @@ TEST(in_flight, is_bounded_and_says_when_it_is_full) {
   EXPECT_EQ(poll(table).size(), 4U);
 }
 
+TEST(in_flight, knows_where_pending_ones_are_in_the_flight_record) {
+  scripted_probe probe;
+  in_flight_table table;
+  for (const std::uint64_t sequence : {1U, 2U}) {
+    in_flight_operation operation = probe.operation(sequence);
+    operation.flight_index = 40 + sequence;
+    table.push(operation);
+  }
+  probe.set(1, probe_state::done);
+  poll(table);
+  EXPECT_EQ(table.flight_index_of(0), 42U);
+}
+
 TEST(in_flight, lets_go_of_everything_exactly_once) {
   scripted_probe probe;
   {

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <deque>
 #include <initializer_list>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace spark_comm {
@@ -107,6 +109,20 @@ TEST(lane_compare, says_what_differs_and_where) {
     EXPECT_EQ(verdict.found->ordinal, each.ordinal);
     EXPECT_EQ(verdict.matched, each.ordinal - 1);
   }
+}
+
+TEST(lane_compare, locate_stops_where_a_side_knows_no_more) {
+  const auto counts = [](std::vector<std::uint64_t> known) {
+    return [known = std::move(known)](std::uint64_t ordinal) -> std::optional<operation_record> {
+      if (ordinal == 0 || ordinal > known.size()) {
+        return std::nullopt;
+      }
+      return operation_record{.count_elements = known[ordinal - 1]};
+    };
+  };
+  EXPECT_EQ(locate({.mine = counts({1, 2, 3}), .theirs = counts({1, 2, 9})}, 0, 3)->ordinal, 3U);
+  EXPECT_FALSE(locate({.mine = counts({1, 2, 3}), .theirs = counts({1, 2, 9})}, 0, 2).has_value());
+  EXPECT_FALSE(locate({.mine = counts({1}), .theirs = counts({1, 2})}, 0, 2).has_value());
 }
 
 TEST(lane_compare, both_sides_see_the_same_place) {

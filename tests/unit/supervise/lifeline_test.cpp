@@ -229,6 +229,14 @@ TEST(lifeline, who_said_farewell_may_close) {
   EXPECT_EQ(peer.collectives_submitted, 1U);  // its last counts came first
 }
 
+TEST(lifeline, hears_nothing_after_hanging_up) {
+  test_world world{2};
+  world.ranks[0].line.hang_up();
+  world.ranks[1].line.announce_failure({});
+  world.network.deliver();
+  EXPECT_EQ(world.ranks[0].news, 0);
+}
+
 TEST(lifeline, after_a_failure_there_is_no_farewell) {
   test_world world{2};
   world.ranks[1].line.announce_failure({});

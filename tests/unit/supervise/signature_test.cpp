@@ -234,6 +234,9 @@ TEST(signature_log, the_end_of_a_group_counts_its_collectives_only) {
 }
 
 TEST(signature_log, lanes_have_counterparts) {
+  EXPECT_EQ(lane_of(operation_kind::send), lane_kind::outbound);
+  EXPECT_EQ(lane_of(operation_kind::recv), lane_kind::inbound);
+  EXPECT_EQ(lane_of(operation_kind::group), lane_kind::collectives);
   for (const lane_kind kind : all_lane_kinds) {
     EXPECT_EQ(counterpart(counterpart(kind)), kind);
   }

@@ -228,6 +228,14 @@ TEST_F(trace_of_two, exports_slices_for_queued_and_running) {
   EXPECT_THAT(json, Not(HasSubstr(",,")));
 }
 
+TEST(trace, wall_time_goes_on_from_the_records_own_base) {
+  flight_log log;
+  log.wall_base_ns = 5000;
+  log.steady_base_ns = 100;
+  EXPECT_EQ(wall_ns(log, 130), 5030);
+  EXPECT_EQ(wall_ns(log, 90), 4990);
+}
+
 TEST(trace, json_strings_are_escaped) {
   struct row {
     std::string text;

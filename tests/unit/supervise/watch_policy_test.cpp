@@ -301,6 +301,18 @@ TEST(watch_policy, several_lost_peers_are_told_together) {
   EXPECT_EQ(lost.judged()->operation->sequence, 9U);
 }
 
+TEST(watch_policy, a_verdict_is_told_to_the_peers_as_a_notice) {
+  scene late;
+  late.at(2s);
+  late.peers[1].collectives_submitted = 6;
+  const failure_notice notice = to_notice(*late.judged(), 0);
+  EXPECT_EQ(notice.code, errc::timed_out);
+  EXPECT_EQ(notice.origin, 0);
+  EXPECT_EQ(notice.sequence, 9U);
+  EXPECT_THAT(notice.peers, ElementsAre(2));
+  EXPECT_THAT(notice.text, HasSubstr("rank 2 has not issued it"));
+}
+
 TEST(watch_policy, a_world_of_one_is_told_its_time_only) {
   scene alone;
   alone.peers.clear();

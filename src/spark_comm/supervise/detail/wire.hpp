@@ -68,8 +68,8 @@ class wire_reader {
   template <typename T>
     requires std::is_enum_v<T>
   [[nodiscard]] T get() noexcept {
-    // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): whoever reads it requires a
-    // known one
+    // Any number is valid here; whoever reads it requires a known one.
+    // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange)
     return static_cast<T>(get<std::underlying_type_t<T>>());
   }
 
