@@ -4,7 +4,7 @@
 // Run:           spark-comm launch -n 2 -- ./02_all_reduce
 // Expected:      rank 0: 3 3 3 3
 //                rank 1: 3 3 3 3     (in either order)
-// Can go wrong:  ranks that pass different counts; see docs/recovery.md for what is reported.
+// Can go wrong:  ranks that pass different counts: `spark-comm demo mismatch` shows what is said.
 // Next:          03_all_gather_reduce_scatter
 #include <spark_comm/spark_comm.hpp>
 
