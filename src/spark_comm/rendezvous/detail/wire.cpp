@@ -139,6 +139,7 @@ bool is_known(std::uint8_t kind) {
     case frame_kind::pong:
     case frame_kind::mesh_hello:
     case frame_kind::mesh_welcome:
+    case frame_kind::remark:
     case frame_kind::gather:
     case frame_kind::broadcast:
     case frame_kind::received:
@@ -158,6 +159,7 @@ fact read_fact(reader& in) {
     return out;
   }
   out.rule = static_cast<fact_rule>(rule);
+  out.note = in.text(max_fact_value_bytes);
   return out;
 }
 
@@ -197,6 +199,7 @@ bytes encode(const hello_message& message) {
     out.text(each.name, max_fact_name_bytes);
     out.text(each.value, max_fact_value_bytes);
     out.number(static_cast<std::uint8_t>(each.rule));
+    out.text(each.note, max_fact_value_bytes);
   }
   return out.take();
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+// The first half of a worker's meeting: it finds the head and keeps a place.
+#include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/address.hpp>
@@ -13,13 +15,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
 #include <memory>
-#include <openssl/crypto.h>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -33,7 +33,6 @@ using namespace std::chrono_literals;
 
 constexpr auto connect_limit = 2s;  // for one address, so that a dead one leaves time for the next
 constexpr auto answer_limit = 3s;   // for a head to answer a hello before it is called again
-constexpr auto peer_limit = 2s;     // for another worker to say or answer a hello
 
 time_point in(duration span) {
   return steady_time().now() + span;
@@ -91,9 +90,12 @@ asio::awaitable<void> worker_meeting::find_head() {
       obstacle_ = fmt::format("could not find rank 0: {}", found.failure);
     }
     check_trust(plan_, found.endpoints);
-    for (const tcp::endpoint& each : found.endpoints) {
+    for (std::size_t i = 0; i < found.endpoints.size(); ++i) {
       has_answer_ = false;
-      co_await try_endpoint(each);
+      // A dead address gets its share of the time and leaves the rest to those after it.
+      const auto share =
+          plan_.until.remaining() / static_cast<duration::rep>(found.endpoints.size() - i);
+      co_await try_endpoint(found.endpoints[i], share);
       if (is_over_) {
         co_return;
       }
@@ -114,12 +116,13 @@ resolution worker_meeting::locate_head() const {
   return resolve(parse_address(plan_.place.address), plan_.until);
 }
 
-asio::awaitable<void> worker_meeting::try_endpoint(tcp::endpoint where) {
+asio::awaitable<void> worker_meeting::try_endpoint(tcp::endpoint where, duration share) {
+  const time_point begin = steady_time().now();
   try {
-    auto socket = co_await connect(io_, where, connect_limit);
+    auto socket = co_await connect(io_, where, std::min<duration>(connect_limit, share));
     auto line = std::make_shared<connection>(std::move(socket), side::caller, plan_.keys);
     obstacle_ = fmt::format("connected to {}, but the handshake was not answered", to_text(where));
-    co_await attend(line);
+    co_await attend(line, std::min(in(answer_limit), begin + share));
   } catch (const std::system_error& failure) {
     if (dynamic_cast<const error*>(&failure) != nullptr) {
       throw;  // ours: a refusal, or this machine cannot do it
@@ -129,10 +132,10 @@ asio::awaitable<void> worker_meeting::try_endpoint(tcp::endpoint where) {
   }
 }
 
-asio::awaitable<void> worker_meeting::attend(std::shared_ptr<connection> head) {
+asio::awaitable<void> worker_meeting::attend(std::shared_ptr<connection> head, time_point limit) {
   head_ = head;
   try {
-    head->expire_at(in(answer_limit));
+    head->expire_at(limit);
     co_await head->secure();
     open_listener(head->local());
     greet_head();
@@ -204,6 +207,11 @@ void worker_meeting::handle(const frame& received) {
     if (auto refusal = decode_refusal(received.body)) {
       throw error{errc::mismatch, "refused by rank 0: " + refusal->reason, context_of(plan_)};
     }
+  } else if (received.kind == frame_kind::remark) {
+    if (const auto remark = decode_refusal(received.body)) {
+      plan_.options.log.report_once(severity::warning, remark->reason, remark->reason);
+      return;
+    }
   } else if (received.kind == frame_kind::waiting) {
     if (auto waiting = decode_waiting(received.body)) {
       missing_.assign(waiting->missing.begin(), waiting->missing.end());
@@ -224,147 +232,6 @@ void worker_meeting::handle(const frame& received) {
     }
   }
   throw connection_lost{loss::malformed, "rank 0 broke the protocol"};
-}
-
-void worker_meeting::begin_round(roster_message roster) {
-  end_round();
-  endpoints_ = {head_->remote()};
-  for (std::size_t peer = 1; peer < roster.listeners.size(); ++peer) {
-    endpoints_.push_back(endpoint_from(roster.listeners[peer]));
-  }
-  const std::uint32_t round = roster.round;
-  roster_ = std::move(roster);
-  peers_.resize(endpoints_.size());
-  for (int peer = 1; peer < plan_.place.rank; ++peer) {
-    spawn(io_, shared_from_this(), [this, peer, round] { return reach(peer, round); });
-  }
-  if (has_met_all()) {
-    head_->post(frame_kind::ready, encode(round_message{.round = round}));
-  }
-}
-
-void worker_meeting::end_round() noexcept {
-  for (const auto& line : peers_) {
-    if (line) {
-      line->close();
-    }
-  }
-  peers_.clear();
-  roster_.reset();
-}
-
-asio::awaitable<void> worker_meeting::reach(int peer, std::uint32_t round) {
-  duration pause{};
-  const auto is_current = [this, round] { return !is_over_ && roster_ && roster_->round == round; };
-  while (is_current()) {
-    auto line = co_await call(endpoints_[index(peer)]);
-    if (line && is_current()) {
-      met(peer, line);
-      co_return;
-    }
-    // Refused, or the peer has not got this round's roster yet.
-    pause = next_pause(pause);
-    co_await pause_for(pause);
-  }
-}
-
-/// Nothing if it was not to be had; the caller tries again.
-asio::awaitable<std::shared_ptr<connection>> worker_meeting::call(tcp::endpoint where) {
-  try {
-    const mesh_hello_message hello{.rank = plan_.place.rank, .secret = roster_->secret};
-    auto socket = co_await connect(io_, where, peer_limit);
-    auto line = std::make_shared<connection>(std::move(socket), side::caller, plan_.keys);
-    guests_.enter(line);
-    line->expire_at(in(peer_limit));
-    co_await line->secure();
-    line->post(frame_kind::mesh_hello, encode(hello));
-    const frame answer = co_await line->receive(max_handshake_bytes);
-    if (answer.kind == frame_kind::mesh_welcome) {
-      co_return line;
-    }
-  } catch (const std::system_error& failure) {
-    obstacle_ =
-        fmt::format("could not connect to {}: {}", to_text(where), failure.code().message());
-  } catch (const connection_lost& lost) {
-    obstacle_ = fmt::format(
-        "connected to {}, but the handshake was not answered: {}", to_text(where), lost.what());
-  }
-  co_return nullptr;
-}
-
-asio::awaitable<void> worker_meeting::accept_peers(std::shared_ptr<tcp::acceptor> acceptor) {
-  try {
-    while (!is_over_) {
-      auto socket = co_await accept(acceptor);
-      auto guest = std::make_shared<connection>(std::move(socket), side::called, plan_.keys);
-      guests_.enter(guest);
-      guest->expire_at(in(peer_limit));
-      spawn(io_, shared_from_this(), [this, guest] { return receive_peer(guest); });
-    }
-  } catch (const std::system_error&) {
-    co_return;  // cancelled: the meeting is over, or the head is reached by another interface
-  }
-}
-
-asio::awaitable<void> worker_meeting::receive_peer(std::shared_ptr<connection> guest) {
-  try {
-    co_await guest->secure();
-    const frame first = co_await guest->receive(max_handshake_bytes);
-    const auto hello =
-        first.kind == frame_kind::mesh_hello ? decode_mesh_hello(first.body) : std::nullopt;
-    const bool is_peer =
-        hello && roster_ && !is_over_ && hello->rank > plan_.place.rank &&
-        hello->rank < plan_.place.world_size &&
-        CRYPTO_memcmp(hello->secret.data(), roster_->secret.data(), hello->secret.size()) == 0;
-    if (is_peer) {
-      guest->post(frame_kind::mesh_welcome);
-      met(hello->rank, guest);
-      co_return;
-    }
-  } catch (const connection_lost&) {
-    guest->close();  // a probe or a stranger
-    co_return;
-  }
-  guest->close();  // not of this round; a peer that is ahead calls again
-}
-
-void worker_meeting::met(int peer, std::shared_ptr<connection> line) {
-  guests_.leave(line);
-  line->never_expire();
-  auto& where = peers_[index(peer)];
-  const bool is_again = where != nullptr;
-  if (is_again) {
-    where->close();
-  }
-  where = std::move(line);
-  if (!is_again && has_met_all()) {
-    head_->post(frame_kind::ready, encode(round_message{.round = roster_->round}));
-  }
-}
-
-bool worker_meeting::has_met_all() const {
-  for (int peer = 1; peer < plan_.place.world_size; ++peer) {
-    if (peer != plan_.place.rank && !peers_[index(peer)]) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// Where this rank reaches another. A link-local address means nothing without the interface, and
-/// the interface's name is each host's own: it is the one by which the head is reached.
-tcp::endpoint worker_meeting::endpoint_from(const std::string& listener) const {
-  const auto where = try_parse_numeric(listener);
-  if (!where) {
-    throw connection_lost{loss::malformed, "rank 0 sent a roster that is not made of addresses"};
-  }
-  const auto& local = head_->local().address();
-  if (where->address().is_v6() && where->address().to_v6().is_link_local() && local.is_v6()) {
-    auto scoped = where->address().to_v6();
-    scoped.scope_id(local.to_v6().scope_id());
-    return {scoped, where->port()};
-  }
-  return *where;
 }
 
 void worker_meeting::throw_timed_out() const {

@@ -33,8 +33,8 @@ class worker_meeting : public std::enable_shared_from_this<worker_meeting> {
  private:
   asio::awaitable<void> find_head();
   [[nodiscard]] resolution locate_head() const;
-  asio::awaitable<void> try_endpoint(tcp::endpoint where);
-  asio::awaitable<void> attend(std::shared_ptr<connection> head);
+  asio::awaitable<void> try_endpoint(tcp::endpoint where, duration share);
+  asio::awaitable<void> attend(std::shared_ptr<connection> head, time_point limit);
   void open_listener(const tcp::endpoint& like);
   void close_listener() noexcept;
   void greet_head();
