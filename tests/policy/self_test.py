@@ -182,6 +182,17 @@ class SurfacePage(unittest.TestCase):
         self.assertIn("state", self.problems("| a | b | `all_reduce.sums` | nearly |\n")[0])
         self.assertIn("no rows", self.problems("")[0])
 
+    def test_wants_the_tests_of_the_cases(self):
+        files = {
+            "tests/unit/a_test.cpp": "TEST_F(join_port, is_taken) {}",
+            "tests/cli/b_test.py": "class Two(TestCase):\n    def test_works(self):\n",
+            surface.PAGE: "| what | here | tests | state |\n| - | - | - | - |\n| a | b | | open |\n",
+        }
+        row = "| case | what | test |\n| - | - | - |\n| BC-02 | `x.y` | {} |\n"
+        for test, problems in [("`join_port.is_taken`, `Two.test_works`", 0), ("`Two.test_gone`", 1)]:
+            page = {surface.CASES_PAGE: row.format(test)}
+            self.assertEqual(len(found(surface, {**files, **page})), problems)
+
 
 class SnippetBlocks(unittest.TestCase):
     source = "// SPDX\n// Head.\n\nint main() {\n  // [use]\n  run();\n  // [/use]\n}\n"

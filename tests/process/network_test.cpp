@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Two hosts, played by two network namespaces that a cable joins. Needs the right to make them.
+// Meetings between two hosts: every family of addresses, a key, and none.
 #include "process/children.hpp"
+#include "process/two_hosts.hpp"
 #include "unit/rendezvous/ranks.hpp"
 #include "unit/rendezvous/raw_peer.hpp"
 
@@ -12,27 +13,24 @@
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
 #include <future>
-#include <sched.h>
 #include <stdexcept>
 #include <stdlib.h>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
-#include <system_error>
 #include <thread>
-#include <unistd.h>
 
 namespace spark_comm::rendezvous::testing {
 namespace {
 
 using spark_comm::testing::child;
+using spark_comm::testing::enter;
+using spark_comm::testing::must;
 using spark_comm::testing::teller;
+using spark_comm::testing::two_hosts;
 using ::testing::HasSubstr;
 
 meeting_options keyed(std::string_view key = "0123456789abcdef0123456789abcdef") {
@@ -41,67 +39,8 @@ meeting_options keyed(std::string_view key = "0123456789abcdef0123456789abcdef")
   return options;
 }
 
-int run(const std::string& command) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread runs while the network is set up.
-  return std::system((command + " >/dev/null 2>&1").c_str());
-}
-
-void must(const std::string& command) {
-  if (run(command) != 0) {
-    throw std::runtime_error{"failed: " + command};
-  }
-}
-
-/// The calling process goes to live in a namespace.
-void enter(const std::string& space) {
-  const int fd = ::open(("/run/netns/" + space).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || ::setns(fd, CLONE_NEWNET) != 0) {
-    throw std::system_error{errno, std::generic_category(), "setns"};
-  }
-  ::close(fd);
-}
-
-bool may_make_namespaces() {
-  const child probe{[](const teller&) {
-    if (::unshare(CLONE_NEWNET) != 0) {
-      ::_exit(1);
-    }
-  }};
-  return const_cast<child&>(probe).wait() == 0;
-}
-
-/// Namespaces `a` and `b` with 10.77.0.1/2, fd77::1/2 and fe80::1/2 on the interfaces `wa` and
-/// `wb`.
-class network : public ::testing::Test {
+class network : public two_hosts {
  protected:
-  void SetUp() override {
-    if (!may_make_namespaces()) {
-      GTEST_SKIP() << "no privilege to make network namespaces";
-    }
-    const std::string id = std::to_string(::getpid());
-    a = "sca" + id;
-    b = "scb" + id;
-    must("ip netns add " + a);
-    must("ip netns add " + b);
-    must("ip -n " + a + " link add wa type veth peer name wb netns " + b);
-    for (const auto& [space, wire, host] : {std::tuple{a, "wa", "1"}, std::tuple{b, "wb", "2"}}) {
-      const std::string at = "ip -n " + space + " ";
-      must(at + "link set lo up");
-      must(at + "link set " + wire + " addrgenmode none");
-      must(at + "link set " + wire + " up");
-      must(at + "addr add 10.77.0." + host + "/24 dev " + wire);
-      must(at + "addr add fd77::" + host + "/64 dev " + wire + " nodad");
-      must(at + "addr add fe80::" + host + "/64 dev " + wire + " nodad");
-    }
-  }
-
-  void TearDown() override {
-    if (!a.empty()) {
-      run("ip netns del " + a);
-      run("ip netns del " + b);
-    }
-  }
-
   /// Rank 0 in `a`, as `head_at`; rank 1 in `b`, which is given `host` and the head's port, or the
   /// head's own words if `host` is empty.
   void expect_to_meet(const std::string& head_at, const std::string& host) {
@@ -128,8 +67,6 @@ class network : public ::testing::Test {
     workers_listener = second.line();
   }
 
-  std::string a;
-  std::string b;
   std::string workers_listener;
 };
 
@@ -220,7 +157,7 @@ TEST_F(network, the_other_host_comes_in_with_the_key_and_not_otherwise) {
 TEST_F(network, without_ipv6_the_rest_still_works) {
   child alone{[&](const teller& tell) {
     enter(a);
-    must("sysctl -w net.ipv6.conf.all.disable_ipv6=1");
+    must("echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6");
     for (const char* const at : {"127.0.0.1:0", "localhost:0"}) {
       head first{2, 10s, {}, at};
       auto other = worker(first.where(), 1, 2);

@@ -126,6 +126,8 @@ inline std::string finish_rank(const rank_process& process,
     text += "hung: killed at the limit\n";
   } else if (WIFSIGNALED(status)) {
     text += "ended by signal " + std::to_string(WTERMSIG(status)) + "\n";
+  } else if (WEXITSTATUS(status) != 0) {
+    text += "left with exit code " + std::to_string(WEXITSTATUS(status)) + "\n";
   }
   return text;
 }

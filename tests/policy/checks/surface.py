@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: AGPL-3.0-only
-"""docs/surface.md names tests that exist: | what | here | tests | state |.
+"""docs/surface.md and docs/cases.md name tests that exist.
 
-A row that is done names at least one `suite.case`; one that is open may name none. Nothing else is a
-state, and whatever a row names must exist.
+docs/surface.md is | what | here | tests | state |: a row that is done names at least one `suite.case`;
+one that is open may name none. Nothing else is a state, and whatever a row names must exist.
+docs/cases.md names tests in its last column, those in Python as `Class.test_case`.
 """
 
 import re
@@ -11,6 +12,8 @@ from tree import numbered, without_comments
 
 PAGE = "docs/surface.md"
 CASE = re.compile(r"\b(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\s*\)")
+CASES_PAGE = "docs/cases.md"
+PYTHON_CASE = re.compile(r"^class (\w+)|^    def (test_\w+)", re.MULTILINE)
 STATES = ("done", "open")
 
 
@@ -18,7 +21,19 @@ def cases_of(tree):
     cases = set()
     for _, text in tree.matching(r"tests/.*\.cpp"):
         cases.update(f"{suite}.{case}" for suite, case in CASE.findall(without_comments(text)))
+    for _, text in tree.matching(r"tests/.*_test\.py"):
+        suite = ""
+        for name, case in PYTHON_CASE.findall(text):
+            suite = name or suite
+            cases.add(f"{suite}.{case}")
     return cases
+
+
+def unknown_in_cases(tree, cases):
+    for number, cells in rows_of(tree.files.get(CASES_PAGE, "")):
+        for name in re.findall(r"`(\w+\.\w+)`", cells[-1]):
+            if name not in cases:
+                yield f"{CASES_PAGE}:{number}: no test {name}"
 
 
 def rows_of(text):
@@ -26,7 +41,7 @@ def rows_of(text):
     for number, line in numbered(text):
         if line.startswith("|"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            if set(cells[0]) != {"-"} and cells[-1] != "state":
+            if set(cells[0]) != {"-"} and cells[-1] not in ("state", "test"):
                 yield number, cells
 
 
@@ -49,3 +64,4 @@ def violations(tree):
         for name in named:
             if name not in cases:
                 yield f"{where}: no test {name}"
+    yield from unknown_in_cases(tree, cases)
