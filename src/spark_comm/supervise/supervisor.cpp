@@ -2,6 +2,7 @@
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/session.hpp>
+#include <spark_comm/supervise/captured.hpp>
 #include <spark_comm/supervise/flight_record.hpp>
 #include <spark_comm/supervise/heartbeat.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
@@ -41,6 +42,7 @@ supervisor::supervisor(const flight_identity& who,
                       time)),
       watchdog_({.rank = who.rank,
                  .table = &table_,
+                 .captured = &captured_,
                  .record = &record_,
                  .log = &log_,
                  .line = line_.get()},

@@ -7,6 +7,7 @@
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/session.hpp>
+#include <spark_comm/supervise/captured.hpp>
 #include <spark_comm/supervise/flight_record.hpp>
 #include <spark_comm/supervise/heartbeat.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
@@ -57,8 +58,11 @@ class SPARK_COMM_API supervisor {
   std::uint64_t note_submission(operation_record& record, time_point now) noexcept;
 
   /// Follows a launched operation to its end. False when it is not followed (supervision is off,
-  /// the table is full): then the probe is the caller's to release.
+  /// the table is full).
   bool follow(const in_flight_operation& operation) noexcept;
+
+  /// Follows a captured operation through the runs of its graph.
+  void follow_captured(const captured_operation& operation) { captured_.add(operation); }
 
   /// For `mismatch_check::strict`, between `note_submission` and the launch of a collective.
   [[nodiscard]] agreement agree(const operation_record& record, const deadline& until);
@@ -88,6 +92,7 @@ class SPARK_COMM_API supervisor {
   flight_record record_;
   signature_log log_;
   in_flight_table table_;
+  captured_operations captured_;
   std::unique_ptr<lifeline> line_;
   watchdog watchdog_;  // last: its thread ends before what it looks at goes
   bool is_stopped_ = false;

@@ -2,6 +2,7 @@
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
+#include <spark_comm/supervise/captured.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
 #include <spark_comm/supervise/lifeline.hpp>
 #include <spark_comm/supervise/options.hpp>
@@ -13,7 +14,6 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -68,8 +68,7 @@ time_point watchdog::look(time_point now) {
   if (has_failed_) {
     return next_beat;
   }
-  // While probes are held nobody can say that an operation has not ended.
-  const auto pending = is_held_ ? std::span<const watched_operation>{} : view_.table->pending();
+  const std::vector<watched_operation> pending = this->pending();
   const std::vector<peer_observation> peers =
       view_.line != nullptr ? view_.line->peers() : std::vector<peer_observation>{};
   const auto verdict = judge({.now = now,
@@ -84,7 +83,17 @@ time_point watchdog::look(time_point now) {
   return std::min(next_beat, next_look(now, next_limit(pending), options_.heartbeat_interval));
 }
 
+std::vector<watched_operation> watchdog::pending() const {
+  std::vector<watched_operation> all = view_.captured->running();
+  if (!is_held_) {  // else nobody can say that an operation of the table has not ended
+    const auto launched = view_.table->pending();
+    all.insert(all.end(), launched.begin(), launched.end());
+  }
+  return all;
+}
+
 void watchdog::ask(time_point now) {
+  view_.captured->poll(now);  // reads memory, and so can spoil no capture
   const std::scoped_lock lock{asking_};
   is_held_ = holds_ > 0;
   if (is_held_) {

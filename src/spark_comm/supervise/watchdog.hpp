@@ -7,6 +7,7 @@
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/core/time.hpp>
+#include <spark_comm/supervise/captured.hpp>
 #include <spark_comm/supervise/flight_record.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
 #include <spark_comm/supervise/lifeline.hpp>
@@ -18,6 +19,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 namespace spark_comm {
 
@@ -38,6 +40,7 @@ struct watchdog_hooks {
 struct watchdog_view {
   int rank = 0;
   in_flight_table* table = nullptr;
+  captured_operations* captured = nullptr;
   flight_record* record = nullptr;
   signature_log* log = nullptr;
   lifeline* line = nullptr;  ///< Null in a world of one.
@@ -80,6 +83,7 @@ class SPARK_COMM_API watchdog {
  private:
   time_point look(time_point now);
   void ask(time_point now);
+  [[nodiscard]] std::vector<watched_operation> pending() const;
   void note(const in_flight_change& change, time_point now);
   void fail(const watch_verdict& verdict, time_point now);
 

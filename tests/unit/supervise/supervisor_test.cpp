@@ -214,6 +214,17 @@ TEST(supervisor, does_nothing_when_it_is_off) {
   EXPECT_EQ(zero->record().recent(5).size(), 1U);
 }
 
+TEST(supervisor, sees_a_captured_operation_hang) {
+  supervised_rank alone{nullptr, 0, 1, {}};
+  in_flight_operation made = alone.probe.operation(1);
+  made.record.set(operation_flag::captured);
+  alone.probe.set(1, probe_state::pending);
+  alone->follow_captured({.record = made.record, .limit = 50ms, .probe = made.probe});
+  const watch_verdict verdict = alone.failure();
+  EXPECT_EQ(verdict.code, errc::timed_out);
+  EXPECT_THAT(verdict.text, HasSubstr("has been running in a graph"));
+}
+
 TEST(supervisor, holds_its_probes_for_a_capture) {
   supervised_rank alone{nullptr, 0, 1, {}};
   alone->hold_probes();

@@ -257,6 +257,9 @@ void communicator_core::connect(const deadline& until) {
   supervisor_->start();
   if (options_.supervise.enabled == supervision::on) {
     events_.fill();
+    if (!capture_marks_) {
+      capture_marks_.emplace(device_);
+    }
   }
   enter();
   const gate_pass pass{gate_};
