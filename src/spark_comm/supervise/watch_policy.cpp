@@ -224,10 +224,9 @@ std::optional<watch_verdict> judge_time(const watch_observation& seen) {
       continue;
     }
     watch_verdict verdict = verdict_of(errc::timed_out);
-    verdict.text =
-        fmt::format("{} for {}",
-                    is_running ? "has been running" : "has not been seen to start, queued",
-                    in_seconds(taken));
+    verdict.text = fmt::format("{} for {}",
+                               is_running ? "has been running" : "has been queued behind others",
+                               in_seconds(taken));
     verdict.operation = operation.record;
     verdict.limit = limit;
     blame(verdict, operation.record, seen);

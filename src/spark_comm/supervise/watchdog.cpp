@@ -36,7 +36,7 @@ void watchdog::start() {
 
 void watchdog::stop() noexcept {
   ticker_.stop();
-  view_.table->release_all();
+  view_.table->clear();
 }
 
 void watchdog::hold_probes() noexcept {
@@ -99,8 +99,7 @@ void watchdog::ask(time_point now) {
 void watchdog::note(const in_flight_change& change, time_point now) {
   const in_flight_operation& operation = change.operation;
   switch (change.result.state) {
-    case probe_state::queued:  break;
-    case probe_state::running: view_.record->started(operation.flight_index, now); break;
+    case probe_state::pending: view_.record->started(operation.flight_index, change.at); break;
     case probe_state::done:
       view_.record->completed(operation.flight_index, now);
       view_.log->complete(operation.record);

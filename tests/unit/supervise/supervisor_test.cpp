@@ -72,6 +72,15 @@ class supervised_rank {
     supervisor_.start();
   }
 
+  /// Until the watchdog has seen the operation end.
+  void wait_for_end(std::uint64_t sequence) {
+    std::optional<flight_entry> entry;
+    while (!entry || entry->stage != flight_stage::completed) {
+      std::this_thread::yield();
+      entry = supervisor_.record().find(sequence - 1);
+    }
+  }
+
   /// False when it is not followed.
   bool issue(std::uint64_t count, duration limit = 30s) {
     in_flight_operation operation = probe.operation(++sequence_);
@@ -151,15 +160,13 @@ TEST(supervisor, follows_operations_to_their_end_in_the_record) {
     // Goes ahead of the watchdog as far as the table has room, which crowds it and so wakes it.
     constexpr int lead = in_flight_table::default_capacity - 64;
     for (int each = 1; each <= 3000; ++each) {
-      while (each - alone.probe.released() > lead) {
-        std::this_thread::yield();
+      if (each > lead) {
+        alone.wait_for_end(static_cast<std::uint64_t>(each - lead));
       }
       alone.probe.set(static_cast<std::uint64_t>(each), probe_state::done);
       ASSERT_TRUE(alone.issue(static_cast<std::uint64_t>(each)));
     }
-    while (alone.probe.released() < 3000) {
-      std::this_thread::yield();
-    }
+    alone.wait_for_end(3000);
     alone->say_farewell();
     EXPECT_TRUE(alone->peers().empty());
     alone->stop(flight_end::closed);
@@ -213,9 +220,7 @@ TEST(supervisor, holds_its_probes_for_a_capture) {
   alone.issue(4, 50ms);
   alone.probe.set(1, probe_state::done);
   alone->resume_probes();
-  while (alone.probe.released() < 1) {
-    std::this_thread::yield();
-  }
+  alone.wait_for_end(1);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST(watch_policy, decides_by_this_table) {
        [](scene& s) { s.at(2s); },
        errc::timed_out,
        {},
-       "has not been seen to start, queued for 2.0 s; every rank has issued it, unfinished on "
+       "has been queued behind others for 2.0 s; every rank has issued it, unfinished on "
        "ranks 1, 2 as well"},
       {"the running clock starts with the start",
        [](scene& s) {
@@ -317,7 +317,7 @@ TEST(watch_policy, a_world_of_one_is_told_its_time_only) {
   scene alone;
   alone.peers.clear();
   alone.at(2s);
-  EXPECT_EQ(alone.judged()->text, "has not been seen to start, queued for 2.0 s");
+  EXPECT_EQ(alone.judged()->text, "has been queued behind others for 2.0 s");
 }
 
 TEST(watch_policy, knows_the_next_limit) {

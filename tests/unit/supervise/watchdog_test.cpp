@@ -96,8 +96,6 @@ TEST_F(watchdog_of_two, lets_well_alone) {
   zero.issue();
   one.issue();
   pass(1s);
-  zero.probe.set(1, probe_state::running);
-  pass(100ms);
   zero.probe.set(1, probe_state::done);
   one.probe.set(1, probe_state::done);
   pass(10s);
@@ -240,7 +238,6 @@ TEST(watchdog, runs_on_a_thread_of_its_own) {
   EXPECT_TRUE(is_prepared);
   dog.stop();
   dog.stop();
-  EXPECT_EQ(probe.released(), 1);
 }
 
 TEST(ticker, steps_at_once_then_when_woken_and_stops) {

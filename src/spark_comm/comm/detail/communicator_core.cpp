@@ -128,7 +128,12 @@ void communicator_core::require_operable() const {
 
 progress communicator_core::poll(cuda::stream_ref s) {
   try {
-    return device_.poll(s);
+    const std::uint64_t marks = events_.marks_on(s);
+    const progress seen = device_.poll(s);
+    if (seen == progress::done) {
+      events_.note_drained(s, marks);
+    }
+    return seen;
   } catch (const error& failure) {
     if (failure.kind() == errc::invalid_usage) {
       throw;

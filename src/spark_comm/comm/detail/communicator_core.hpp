@@ -37,7 +37,6 @@ namespace spark_comm::detail {
 struct followed_operation {
   std::uint64_t flight_index = 0;
   time_point submitted_at;
-  std::optional<std::uint64_t> events;  ///< Its pair in `completion_events`; none while captured.
 };
 
 /// One generation of a communicator. Shared between the communicator object and the threads that
@@ -142,7 +141,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   void leave() noexcept { gate_.leave(); }
 
   /// Throws invalid_argument when the operation's stream belongs to another device.
-  void require_own_stream(const operation& op) const;
+  void require_own_stream(const operation& op);
 
   /// Numbers the operation and writes it down.
   followed_operation note(operation& op);
@@ -157,7 +156,9 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   /// After the launch: waits until NCCL has launched what it was given, for libraries that were
   /// told by their environment to make every communicator non-blocking; then has the operation
   /// watched.
-  void follow(const operation& op, const followed_operation& followed);
+  void follow(const operation& op,
+              const followed_operation& followed,
+              const launch_result& launched);
 
   /// Breaks the communicator, because an operation failed that has taken its place in the order,
   /// and gives the error to throw.
@@ -227,6 +228,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   call_gate gate_;
   std::atomic<bool> is_leaving_{false};  // it has said farewell
   completion_events events_;
+  cuda::abi::stream last_own_stream_ = nullptr;  // the last one that was seen to be our device's
   std::optional<cuda::stream> own_stream_;
   std::optional<cuda::device_buffer> barrier_memory_;
 
