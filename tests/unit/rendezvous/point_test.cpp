@@ -141,6 +141,7 @@ TEST(point, the_files_text_is_read_back_and_anything_else_refused) {
                                                  *detail::try_parse_numeric("[2001:db8::1]:5")};
   EXPECT_EQ(parse_point(detail::point_text(3, at), 3).endpoints, at);
   EXPECT_THAT(parse_point(detail::point_text(3, at), 4).failure, HasSubstr("generation"));
+  EXPECT_EQ(parse_point(detail::point_text(3, at), 1).endpoints, at) << "a new process knows none";
   EXPECT_THAT(parse_point(detail::point_text(3, {}), 3).failure, HasSubstr("no address"));
   EXPECT_THAT(parse_point("", 0).failure, HasSubstr("not a meeting point"));
   EXPECT_THAT(parse_point(std::string(100, '\0'), 0).failure, HasSubstr("not a meeting point"));

@@ -84,12 +84,19 @@ std::string as_hex(std::span<const std::uint8_t> raw) {
 
 }  // namespace
 
-communicator_core::communicator_core(runtime loaded, world place, join_options options)
+communicator_core::communicator_core(runtime loaded,
+                                     world place,
+                                     join_options options,
+                                     std::shared_ptr<registry> registered,
+                                     lineage before)
     : loaded_((validate(place, options), std::move(loaded))),
       place_(std::move(place)),
       options_(std::move(options)),
       device_(open_device(loaded_, place_, options_)),
       can_reduce_fp8_(reduces_fp8(loaded_, device_)),
+      generation_(before.generation + 1),
+      registered_(std::move(registered)),
+      before_(std::move(before)),
       paths_(make_path_support(loaded_, device_, place_, options_)),
       events_(device_, events_in_flight) {}
 
@@ -143,7 +150,7 @@ progress communicator_core::poll(cuda::stream_ref s) {
 rendezvous::hello communicator_core::introduce() const {
   using rendezvous::fact_rule;
   const nccl::library& library = loaded_.library();
-  rendezvous::hello mine{.generation = generation_, .facts = {}};
+  rendezvous::hello mine{.generation = generation(), .facts = {}};
   mine.facts.push_back({"runtime", std::string{name_of(loaded_.kind())}, fact_rule::equal});
   mine.facts.push_back({"NCCL version", nccl::version_text(library.version()), fact_rule::equal});
   mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported});
@@ -162,24 +169,36 @@ rendezvous::hello communicator_core::introduce() const {
 }
 
 nccl::abi::unique_id communicator_core::share_id(const deadline& until) {
-  nccl::abi::unique_id id{};
+  // The generation goes with it, so that an id is never used for another.
+  struct letter {
+    std::uint64_t generation;
+    nccl::abi::unique_id id;
+  };
+
+  static_assert(sizeof(letter) == sizeof(std::uint64_t) + sizeof(nccl::abi::unique_id));
+  letter mine{.generation = generation(), .id = {}};
   if (place_.rank == 0) {
     // As late as possible, and once: each id costs NCCL a thread and a socket that stay until all
     // ranks have used it.
     const cuda::device_scope current{device_};
-    loaded_.library().check(loaded_.library().table().ncclGetUniqueId(&id), "ncclGetUniqueId");
+    loaded_.library().check(loaded_.library().table().ncclGetUniqueId(&mine.id), "ncclGetUniqueId");
   }
-  const rendezvous::bytes shared =
-      session_->broadcast(std::as_bytes(std::span{id.internal}), until);
-  if (shared.size() != sizeof(id.internal)) {
+  const rendezvous::bytes shared = session_->broadcast(std::as_bytes(std::span{&mine, 1}), until);
+  if (shared.size() != sizeof mine) {
     throw error{
         errc::peer_lost,
-        fmt::format(
-            "the head sent {} of the {} bytes of the NCCL id", shared.size(), sizeof(id.internal)),
+        fmt::format("the head sent {} of the {} bytes of the NCCL id", shared.size(), sizeof mine),
         {.peers = {0}}};
   }
-  std::memcpy(id.internal, shared.data(), shared.size());
-  return id;
+  std::memcpy(&mine, shared.data(), shared.size());
+  if (mine.generation != generation()) {
+    throw error{
+        errc::mismatch,
+        fmt::format(
+            "the head sent an NCCL id of generation {}, this is {}", mine.generation, generation()),
+        {.peers = {0}}};
+  }
+  return mine.id;
 }
 
 watchdog_hooks communicator_core::make_hooks() {
@@ -231,14 +250,29 @@ void communicator_core::prepare_watchdog_thread() const {
                "cuThreadExchangeStreamCaptureMode");
 }
 
+void communicator_core::meet(const deadline& until) {
+  rendezvous::meeting_options how{.on_listening = options_.on_listening,
+                                  .key = options_.key,
+                                  .log = loaded_.log(),
+                                  .cancel = give_up_.get_token(),
+                                  .way_in = options_.way_in};
+  if (before_.port != nullptr) {
+    how.again = rendezvous::reunion{
+        .listeners = before_.listeners, .port = before_.port, .who = before_.who};
+  }
+  session_ = rendezvous::session::meet(place_, introduce(), until, how);
+  if (session_->world_size() != place_.world_size) {
+    place_.rank = session_->rank();  // survivors alone; nobody looks while a reconnect is under way
+    place_.world_size = session_->world_size();
+  }
+  generation_.store(session_->generation(), std::memory_order_relaxed);
+}
+
 void communicator_core::connect(const deadline& until) {
-  session_ = rendezvous::session::meet(place_,
-                                       introduce(),
-                                       until,
-                                       {.on_listening = options_.on_listening,
-                                        .key = options_.key,
-                                        .log = loaded_.log(),
-                                        .cancel = give_up_.get_token()});
+  meet(until);
+  if (is_alone()) {
+    return;  // the only survivor
+  }
   native_ = std::make_shared<native_communicator>(loaded_.library(), device_);
   const native_setup setup{.id = share_id(until),
                            .rank = place_.rank,
@@ -249,7 +283,7 @@ void communicator_core::connect(const deadline& until) {
       flight_identity{.name = options_.name,
                       .rank = place_.rank,
                       .world_size = place_.world_size,
-                      .generation = static_cast<std::uint32_t>(generation_)},
+                      .generation = static_cast<std::uint32_t>(generation())},
       session_.get(),
       options_.supervise,
       make_hooks(),
@@ -270,6 +304,7 @@ void communicator_core::connect(const deadline& until) {
     }
   });
   working_ = native_->working();
+  registered_->renew(*this, until);
 }
 
 void communicator_core::join(const deadline& until) {
@@ -277,7 +312,9 @@ void communicator_core::join(const deadline& until) {
   around.operation = "join";
   around.deadline = until.span();
   try {
-    if (!is_alone()) {
+    if (is_alone()) {
+      registered_->renew(*this, until);
+    } else {
       connect(until);
     }
     if (!status_.apply(communicator_event::joined)) {

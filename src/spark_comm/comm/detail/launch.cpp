@@ -52,7 +52,7 @@ void communicator_core::enter() {
 followed_operation communicator_core::note(operation& op) {
   const time_point now = steady_time().now();
   op.record.sequence = sequence() + 1;
-  op.record.generation = static_cast<std::uint32_t>(generation_);
+  op.record.generation = static_cast<std::uint32_t>(generation());
   op.record.stream = reinterpret_cast<std::uintptr_t>(op.stream);
   if (is_captured(cuda::stream_ref{op.stream})) {
     op.record.set(operation_flag::captured);
