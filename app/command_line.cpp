@@ -119,9 +119,18 @@ void add_launch(CLI::App& root, values& into) {
   CLI::App& verb = *root.add_subcommand(
       "launch", "start a program as ranks of one job: launch -n 2 -- ./program");
   launch_options& options = into.launch;
-  verb.add_option("-n,--ranks", options.ranks, "processes to start, one rank each")
+  verb.add_option("-n,--ranks", options.ranks, "processes to start on each node, one rank each")
       ->type_name("N")
       ->capture_default_str();
+  verb.add_option("--nodes", options.nodes, "machines of the job; prints what to run on each")
+      ->type_name("N")
+      ->capture_default_str();
+  verb.add_option("--node-rank", options.node_rank, "which of them this is: start its ranks")
+      ->type_name("N");
+  verb.add_option("--head", options.head, "where rank 0 listens, an address of node 0")
+      ->type_name("HOST:PORT");
+  verb.add_option("--key-file", options.key_file, "the key that the nodes share, in a file on each")
+      ->type_name("FILE");
   verb.add_flag("--share-gpu", options.share_gpu, "let several ranks use one GPU");
   add_duration(verb, "--limit", options.limit, "limit of the whole run (default: none)");
   verb.add_option("program", options.program, "the program and its arguments, after --")

@@ -152,8 +152,9 @@ rendezvous::hello communicator_core::introduce() const {
   const nccl::library& library = loaded_.library();
   rendezvous::hello mine{.generation = generation(), .facts = {}};
   mine.facts.push_back({"runtime", std::string{name_of(loaded_.kind())}, fact_rule::equal});
-  mine.facts.push_back({"NCCL version", nccl::version_text(library.version()), fact_rule::equal});
-  mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported});
+  mine.facts.push_back(
+      {"NCCL version", nccl::version_text(library.version()), fact_rule::equal, library.file()});
+  mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported, library.file()});
   mine.facts.push_back(paths_->agreement());
   // A supervised rank would take an unsupervised one for silent, and a strict one wait for the
   // others' word before each launch.
