@@ -12,6 +12,8 @@
 #include <spark_comm/supervise/heartbeat.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
 #include <spark_comm/supervise/lifeline.hpp>
+#include <spark_comm/supervise/metrics.hpp>
+#include <spark_comm/supervise/metrics_exporter.hpp>
 #include <spark_comm/supervise/operation.hpp>
 #include <spark_comm/supervise/options.hpp>
 #include <spark_comm/supervise/signature_log.hpp>
@@ -26,15 +28,16 @@
 
 namespace spark_comm {
 
-/// Owns the flight record, the signatures, the table of operations in flight, the lifeline and the
-/// watchdog, and ties them together.
+/// Owns the flight record, the signatures, the table of operations in flight, the lifeline, the
+/// metrics and the watchdog, and ties them together.
 ///
 /// Threads: `note_submission` and `follow` by the thread that submits; the rest any, one at a time.
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order in which they may end
 class SPARK_COMM_API supervisor {
  public:
   /// `line` is null in a world of one; it must outlive this object, which starts and stops it.
-  /// Throws: system_failed when the flight record cannot be made.
+  /// Throws: system_failed when the flight record or the metrics' file cannot be made, or their
+  /// port is taken.
   supervisor(const flight_identity& who,
              rendezvous::session* line,
              const supervise_options& options,
@@ -93,6 +96,8 @@ class SPARK_COMM_API supervisor {
   signature_log log_;
   in_flight_table table_;
   captured_operations captured_;
+  std::unique_ptr<communicator_metrics> metrics_;  // null where nobody looks at them
+  std::unique_ptr<metrics_exporter> exporter_;
   std::unique_ptr<lifeline> line_;
   watchdog watchdog_;  // last: its thread ends before what it looks at goes
   bool is_stopped_ = false;

@@ -3,6 +3,7 @@
 #include <spark_comm/comm/detail/bounded.hpp>
 #include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
+#include <spark_comm/comm/environment_check.hpp>
 #include <spark_comm/comm/options.hpp>
 #include <spark_comm/comm/runtime.hpp>
 #include <spark_comm/core/diagnostics.hpp>
@@ -270,6 +271,7 @@ void communicator_core::meet(const deadline& until) {
 }
 
 void communicator_core::connect(const deadline& until) {
+  check_environment(loaded_.log());
   meet(until);
   if (is_alone()) {
     return;  // the only survivor
