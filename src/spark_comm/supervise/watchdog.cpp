@@ -76,8 +76,6 @@ time_point watchdog::look(time_point now) {
     return next_beat;
   }
   const std::vector<watched_operation> pending = this->pending();
-  const std::vector<peer_observation> peers =
-      view_.line != nullptr ? view_.line->peers() : std::vector<peer_observation>{};
   const auto verdict = judge({.now = now,
                               .pending = pending,
                               .peers = peers,
