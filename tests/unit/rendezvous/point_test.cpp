@@ -118,7 +118,7 @@ TEST(point, a_file_brings_ranks_together_and_is_gone_afterwards) {
 TEST(point, a_file_that_a_dead_head_left_is_waited_out) {
   const folder shared;
   const std::string path = shared.file("meeting");
-  std::ofstream{path} << "spark_comm meeting 1\ngeneration 0\n127.0.0.1:1\n";
+  std::ofstream{path} << "spark_comm meeting 1\ngeneration 1\n127.0.0.1:1\n";
   const outcome alone = worker("file://" + path, 1, 2, 300ms).get();
   EXPECT_EQ(alone.failure.value().kind(), errc::timed_out);
   EXPECT_THAT(alone.text(), HasSubstr("could not connect to 127.0.0.1:1"));
