@@ -114,6 +114,7 @@ pid_t start(int rank, const std::string& address, entry way_in) {
   if (child != 0) {
     return child;
   }
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // ranks print as things happen
   int status = 4;
   try {
     status = be_rank(rank, address, way_in);

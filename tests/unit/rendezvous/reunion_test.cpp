@@ -3,7 +3,9 @@
 #include "unit/rendezvous/ranks.hpp"
 
 #include <spark_comm/core/error.hpp>
+#include <spark_comm/rendezvous/address.hpp>
 #include <spark_comm/rendezvous/detail/held_port.hpp>
+#include <spark_comm/rendezvous/secret.hpp>
 #include <spark_comm/rendezvous/session.hpp>
 
 #include <gmock/gmock.h>
@@ -218,9 +220,33 @@ TEST(reunion, a_rank_that_was_left_behind_is_told_which_generation_the_others_ar
   newer.met->start(nobody);
   const outcome late = again(ranks[1], membership::whole_world, 300ms).get();
   EXPECT_EQ(late.failure.value().kind(), errc::timed_out) << late.text();
-  EXPECT_THAT(late.text(), HasSubstr("rank 0 is in generation 2, of 2 ranks, and not meeting anybody"));
+  EXPECT_THAT(late.text(),
+              HasSubstr("rank 0 is in generation 2, of 2 ranks, and not meeting anybody"));
   host.met->stop();
   newer.met->stop();
+}
+
+TEST(reunion, of_a_head_that_listened_for_both_families) {
+  meeting_options options = quiet();
+  options.key = secret::from_text("sixteen bytes at least");
+  head first{2, 10s, {}, "[::]:0", options};
+  const std::string at = "127.0.0.1:" + std::to_string(parse_address(first.where()).port);
+  auto other = worker(at, 1, 2, 10s, {}, options);
+  const outcome zero = first.result();
+  const outcome one = other.get();
+  ASSERT_TRUE(zero.is_met()) << zero.text();
+  ASSERT_TRUE(one.is_met()) << one.text();
+  const auto meet_again = [&](const outcome& out, const std::string& address) {
+    meeting_options anew = options;
+    anew.again = {.listeners = out.met->listener_addresses(), .port = out.met->take_port()};
+    const world place{.address = address, .rank = out.met->rank(), .world_size = 2};
+    return std::async(std::launch::async,
+                      [=] { return try_meet(place, {.generation = 2, .facts = {}}, 5s, anew); });
+  };
+  auto zero_again = meet_again(zero, first.where());
+  auto one_again = meet_again(one, at);
+  expect_met(zero_again.get(), 0, 2, 2);
+  expect_met(one_again.get(), 1, 2, 2);
 }
 
 TEST(reunion, needs_what_a_session_of_the_same_world_left) {

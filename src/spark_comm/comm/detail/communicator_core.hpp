@@ -116,7 +116,6 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   /// Ends this generation without waiting for the peers, and tells them; what the next one needs.
   void retire() noexcept;
   [[nodiscard]] lineage bequeath(rendezvous::membership who);
-
   /// Gives up the port at which the others would look for this rank.
   void leave_for_good() noexcept;
 
@@ -124,7 +123,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   /// Throws as `communicator::register_window`.
   [[nodiscard]] native_registration attach(const memory_range& range, const deadline& until);
 
-  /// The same inside a join, or for one who has entered.
+  /// As `attach`, in a join or inside the gate.
   [[nodiscard]] native_registration attach_joining(const memory_range& range,
                                                    const deadline& until);
 

@@ -4,6 +4,7 @@
 #include <spark_comm/rendezvous/detail/socket.hpp>
 
 #include <asio/io_context.hpp>
+#include <asio/ip/address.hpp>
 #include <cerrno>
 #include <fcntl.h>
 #include <memory>
@@ -11,6 +12,16 @@
 #include <utility>
 
 namespace spark_comm::rendezvous {
+namespace {
+
+// A socket of both families sees an IPv4 caller under an IPv6 address, where nobody can listen.
+asio::ip::address own_family(const asio::ip::address& where) {
+  return where.is_v6() && where.to_v6().is_v4_mapped()
+             ? asio::ip::make_address_v4(asio::ip::v4_mapped, where.to_v6())
+             : where;
+}
+
+}  // namespace
 
 held_port::held_port(int socket, detail::tcp::endpoint where) noexcept
     : socket_(socket), where_(std::move(where)) {}
@@ -21,7 +32,8 @@ held_port::~held_port() {
 
 std::shared_ptr<const held_port> held_port::listen(asio::io_context& io,
                                                    const asio::ip::address& where) {
-  detail::tcp::acceptor acceptor = detail::listen_at(io, detail::tcp::endpoint{where, 0});
+  detail::tcp::acceptor acceptor =
+      detail::listen_at(io, detail::tcp::endpoint{own_family(where), 0});
   const detail::tcp::endpoint bound = acceptor.local_endpoint();
   return std::shared_ptr<const held_port>{new held_port{acceptor.release(), bound}};
 }

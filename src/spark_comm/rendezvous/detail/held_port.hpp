@@ -7,6 +7,7 @@
 #include <spark_comm/rendezvous/session.hpp>
 
 #include <asio/io_context.hpp>
+#include <asio/ip/address.hpp>
 #include <memory>
 #include <string>
 
