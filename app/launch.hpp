@@ -21,13 +21,13 @@ struct launch_options {
   int ranks = 2;  ///< On each node.
   int nodes = 1;
   /// Which node this is; unset: none is started, and the command of each is printed.
-  std::optional<int> node_rank;
-  std::string head;      ///< Where rank 0 listens, when there are several nodes.
-  std::string key_file;  ///< For SPARK_COMM_KEY_FILE of the ranks; empty: as it is set here.
+  std::optional<int> node_rank = {};
+  std::string head = {};      ///< Where rank 0 listens, when there are several nodes.
+  std::string key_file = {};  ///< For SPARK_COMM_KEY_FILE of the ranks; empty: as it is set here.
   bool share_gpu = false;
   /// Limit of the whole run; zero: none but the program's own.
   duration limit = duration::zero();
-  std::vector<std::string> program;  ///< With its arguments.
+  std::vector<std::string> program = {};  ///< With its arguments.
 };
 
 /// Throws: failure (usage) when there is no program, no rank, or something between nodes is

@@ -129,13 +129,14 @@ TEST(meeting, the_same_distinct_fact_on_two_ranks_is_a_mismatch_on_both) {
   }
 }
 
-TEST(meeting, an_old_generation_is_told_the_current_one) {
-  head first{2, 10s, {.generation = 2, .facts = {}}};
-  const outcome old = worker(first.where(), 1, 2, 10s, {.generation = 1, .facts = {}}).get();
-  EXPECT_EQ(old.failure.value().kind(), errc::mismatch);
-  EXPECT_THAT(old.text(), HasSubstr("generation 1 is over: rank 0 is in generation 2"));
-  EXPECT_TRUE(worker(first.where(), 1, 2, 10s, {.generation = 2, .facts = {}}).get().is_met());
-  EXPECT_TRUE(first.result().is_met());
+TEST(meeting, ranks_of_different_generations_meet_in_the_highest) {
+  head first{3, 10s, {.generation = 2, .facts = {}}};
+  auto late = worker(first.where(), 1, 3, 10s, {.generation = 1, .facts = {}});
+  auto early = worker(first.where(), 2, 3, 10s, {.generation = 5, .facts = {}});
+  for (const outcome& out : {first.result(), late.get(), early.get()}) {
+    ASSERT_TRUE(out.is_met()) << out.text();
+    EXPECT_EQ(out.met->generation(), 5U);
+  }
 }
 
 TEST(meeting, a_missing_rank_is_named_on_all_others_and_a_fresh_one_succeeds) {

@@ -45,15 +45,23 @@ std::size_t index(int rank) {
 }  // namespace
 
 worker_meeting::worker_meeting(asio::io_context& io, meeting_plan plan)
-    : io_(io), plan_(std::move(plan)) {
+    : io_(io), plan_(std::move(plan)), place_(plan_.place) {
   fill_random(process_);
+  if (plan_.options.again) {
+    port_ = plan_.options.again->port;
+  }
 }
 
-met_world worker_meeting::run() {
+std::optional<met_world> worker_meeting::run() {
   spawn(io_, shared_from_this(), [this] { return find_head(); });
   try {
-    run_until(io_, plan_.until, failure_, [this] { return is_over_; }, plan_.options.cancel);
-    if (!is_over_) {
+    run_until(
+        io_,
+        plan_.until,
+        failure_,
+        [this] { return is_over_ || is_lowest_; },
+        plan_.options.cancel);
+    if (!is_over_ && !is_lowest_) {
       if (head_ && has_answer_) {
         head_->post(frame_kind::farewell);
       }
@@ -65,12 +73,18 @@ met_world worker_meeting::run() {
     if (head_) {
       head_->close();
     }
-    close_listener();
     throw;
   }
   leave();
-  met_world out{.peers = std::move(peers_), .listeners = {}, .listener = std::move(listener_)};
-  out.peers.front() = head_;
+  if (is_lowest_) {
+    return std::nullopt;
+  }
+  met_world out{.place = std::move(place_),
+                .generation = roster_->generation,
+                .peers = std::move(peers_),
+                .listeners = {},
+                .port = std::move(port_)};
+  out.peers[index(roster_->host)] = head_;
   std::ranges::transform(endpoints_, std::back_inserter(out.listeners), to_text);
   return out;
 }
@@ -84,28 +98,49 @@ void worker_meeting::fail(std::exception_ptr failure) noexcept {
 asio::awaitable<void> worker_meeting::find_head() {
   duration pause{};
   while (!is_over_ && !failure_) {
-    // Blocks the loop, on which nothing else happens while there is no head.
-    const resolution found = locate_head();
-    if (!found.failure.empty()) {
-      obstacle_ = fmt::format("could not find rank 0: {}", found.failure);
+    if (plan_.options.again) {
+      co_await find_lowest();
+    } else {
+      co_await call_meeting_point();
     }
-    check_trust(plan_, found.endpoints);
-    for (std::size_t i = 0; i < found.endpoints.size(); ++i) {
-      has_answer_ = false;
-      // A dead address gets its share of the time and leaves the rest to those after it.
-      const auto share =
-          plan_.until.remaining() / static_cast<duration::rep>(found.endpoints.size() - i);
-      co_await try_endpoint(found.endpoints[i], share);
-      if (is_over_) {
-        co_return;
-      }
-      if (has_answer_) {
-        pause = duration::zero();  // this was a head: call it again soon
-        break;
-      }
+    if (is_over_ || is_lowest_) {
+      co_return;
+    }
+    if (has_answer_) {
+      pause = duration::zero();  // this was a head: call it again soon
     }
     pause = next_pause(pause);
     co_await pause_for(pause);
+  }
+}
+
+/// Of the ranks that were together before, the lowest that is there is the head. One that is there
+/// holds its port; who finds nobody below itself is the lowest.
+asio::awaitable<void> worker_meeting::find_lowest() {
+  for (int rank = 0; rank < plan_.place.rank; ++rank) {
+    const auto where = try_parse_numeric(plan_.options.again->listeners[index(rank)]);
+    has_answer_ = false;
+    host_ = rank;
+    if (where && co_await try_endpoint(*where, share_of_time(index(plan_.place.rank - rank)))) {
+      co_return;
+    }
+  }
+  is_lowest_ = true;
+}
+
+asio::awaitable<void> worker_meeting::call_meeting_point() {
+  // Blocks the loop, on which nothing else happens while there is no head.
+  const resolution found = locate_head();
+  if (!found.failure.empty()) {
+    obstacle_ = fmt::format("could not find rank 0: {}", found.failure);
+  }
+  check_trust(plan_, found.endpoints);
+  for (std::size_t i = 0; i < found.endpoints.size(); ++i) {
+    has_answer_ = false;
+    co_await try_endpoint(found.endpoints[i], share_of_time(found.endpoints.size() - i));
+    if (is_over_ || has_answer_) {
+      co_return;
+    }
   }
 }
 
@@ -116,10 +151,17 @@ resolution worker_meeting::locate_head() const {
   return resolve(parse_address(plan_.place.address), plan_.until);
 }
 
-asio::awaitable<void> worker_meeting::try_endpoint(tcp::endpoint where, duration share) {
+duration worker_meeting::share_of_time(std::size_t candidates) const {
+  return plan_.until.remaining() / static_cast<duration::rep>(candidates);
+}
+
+/// A dead address gets its `share` of the time and leaves the rest to those after it.
+asio::awaitable<bool> worker_meeting::try_endpoint(tcp::endpoint where, duration share) {
   const time_point begin = steady_time().now();
+  bool is_there = false;
   try {
     auto socket = co_await connect(io_, where, std::min<duration>(connect_limit, share));
+    is_there = true;
     auto line = std::make_shared<connection>(std::move(socket), side::caller, plan_.keys);
     obstacle_ = fmt::format("connected to {}, but the handshake was not answered", to_text(where));
     co_await attend(line, std::min(in(answer_limit), begin + share));
@@ -130,6 +172,7 @@ asio::awaitable<void> worker_meeting::try_endpoint(tcp::endpoint where, duration
     obstacle_ =
         fmt::format("could not connect to {}: {}", to_text(where), failure.code().message());
   }
+  co_return is_there;
 }
 
 asio::awaitable<void> worker_meeting::attend(std::shared_ptr<connection> head, time_point limit) {
@@ -141,21 +184,28 @@ asio::awaitable<void> worker_meeting::attend(std::shared_ptr<connection> head, t
     greet_head();
     while (!is_over_) {
       const frame received = co_await head->receive(max_handshake_bytes);
+      if (received.kind == frame_kind::busy) {
+        turned_away(received.body);
+        break;
+      }
       handle(received);
     }
-    co_return;
+    if (is_over_) {
+      co_return;
+    }
   } catch (const connection_lost& lost) {
     if (lost.cause() == loss::untrusted) {
       throw error{errc::mismatch,
                   fmt::format("refused by {}: {}", to_text(head->remote()), lost.what()),
-                  context_of(plan_, {0})};
+                  context_of(plan_, {host_})};
     }
     if (lost.cause() == loss::cut_short) {
       throw error{errc::peer_lost,
-                  fmt::format("rank 0 at {}: {}", to_text(head->remote()), lost.what()),
-                  context_of(plan_, {0})};
+                  fmt::format("rank {} at {}: {}", host_, to_text(head->remote()), lost.what()),
+                  context_of(plan_, {host_})};
     }
-    obstacle_ = has_answer_ ? fmt::format("the connection to rank 0 at {} was lost: {}",
+    obstacle_ = has_answer_ ? fmt::format("the connection to rank {} at {} was lost: {}",
+                                          host_,
                                           to_text(head->remote()),
                                           lost.what())
                             : fmt::format("connected to {}, but the handshake was not answered: {}",
@@ -167,22 +217,9 @@ asio::awaitable<void> worker_meeting::attend(std::shared_ptr<connection> head, t
   end_round();
 }
 
-/// The interface by which the head is reached is the one by which other ranks reach this one.
-void worker_meeting::open_listener(const tcp::endpoint& like) {
-  if (listener_ && listener_->local_endpoint().address() == like.address()) {
-    return;
-  }
-  close_listener();
-  listener_ = std::make_shared<tcp::acceptor>(listen_at(io_, tcp::endpoint{like.address(), 0}));
-  spawn(io_, shared_from_this(), [this, listener = listener_] { return accept_peers(listener); });
-}
-
-void worker_meeting::close_listener() noexcept {
-  if (listener_) {
-    std::error_code ignored;  // closing what is closed is no failure
-    listener_->close(ignored);
-    listener_.reset();
-  }
+void worker_meeting::turned_away(const bytes& body) {
+  const auto said = decode_refusal(body);
+  obstacle_ = said ? said->reason : fmt::format("rank {} is not meeting anybody", host_);
 }
 
 void worker_meeting::greet_head() {
@@ -190,8 +227,9 @@ void worker_meeting::greet_head() {
                             .world_size = plan_.place.world_size,
                             .rank = plan_.place.rank,
                             .generation = plan_.mine.generation,
+                            .who = who(),
                             .process = process_,
-                            .listener = to_text(listener_->local_endpoint()),
+                            .listener = to_text(port_->where()),
                             .facts = plan_.mine.facts};
   head_->post(frame_kind::hello, encode(hello));
 }
@@ -205,7 +243,9 @@ void worker_meeting::handle(const frame& received) {
   }
   if (received.kind == frame_kind::refusal) {
     if (auto refusal = decode_refusal(received.body)) {
-      throw error{errc::mismatch, "refused by rank 0: " + refusal->reason, context_of(plan_)};
+      throw error{errc::mismatch,
+                  fmt::format("refused by rank {}: {}", host_, refusal->reason),
+                  context_of(plan_)};
     }
   } else if (received.kind == frame_kind::remark) {
     if (const auto remark = decode_refusal(received.body)) {
@@ -219,7 +259,7 @@ void worker_meeting::handle(const frame& received) {
     }
   } else if (received.kind == frame_kind::roster) {
     auto roster = decode_roster(received.body);
-    if (roster && roster->listeners.size() == index(plan_.place.world_size)) {
+    if (roster && take_place_in(*roster)) {
       begin_round(std::move(*roster));
       return;
     }
@@ -231,7 +271,7 @@ void worker_meeting::handle(const frame& received) {
       return;
     }
   }
-  throw connection_lost{loss::malformed, "rank 0 broke the protocol"};
+  throw connection_lost{loss::malformed, fmt::format("rank {} broke the protocol", host_)};
 }
 
 void worker_meeting::throw_timed_out() const {
@@ -242,22 +282,26 @@ void worker_meeting::throw_timed_out() const {
     text = missing_.empty()
                ? "all ranks came, but did not all reach each other"
                : fmt::format(
-                     "joined rank 0 at {}, where {} did not come", plan_.place.address, absent);
+                     "joined rank {} at {}, where {} did not come", host_, head_address(), absent);
   } else if (!missing_.empty()) {
-    text += fmt::format("; when rank 0 was last heard of, {} had not come", absent);
+    text += fmt::format("; when rank {} was last heard of, {} had not come", host_, absent);
   }
-  throw error{errc::timed_out, std::move(text), context_of(plan_, missing_)};
+  const bool is_head_silent = plan_.options.again && !has_answer_;
+  throw error{errc::timed_out,
+              std::move(text),
+              context_of(plan_, is_head_silent ? std::vector{host_} : missing_)};
+}
+
+std::string worker_meeting::head_address() const {
+  return plan_.options.again ? plan_.options.again->listeners[index(host_)] : plan_.place.address;
 }
 
 void worker_meeting::leave() noexcept {
-  if (listener_) {
-    std::error_code ignored;  // nothing to cancel is no failure
-    listener_->cancel(ignored);
-  }
+  close_listener();
   guests_.close_all();
 }
 
-met_world meet_as_worker(asio::io_context& io, const meeting_plan& plan) {
+std::optional<met_world> meet_as_worker(asio::io_context& io, const meeting_plan& plan) {
   return std::make_shared<worker_meeting>(io, plan)->run();
 }
 

@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// The second half of a worker's meeting: all are there, and the workers meet each other.
+// A worker's part in a round: it holds a port, calls the workers below it, and is called by those
+// above.
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/detail/backoff.hpp>
 #include <spark_comm/rendezvous/detail/connection.hpp>
+#include <spark_comm/rendezvous/detail/held_port.hpp>
 #include <spark_comm/rendezvous/detail/meeting.hpp>
 #include <spark_comm/rendezvous/detail/socket.hpp>
 #include <spark_comm/rendezvous/detail/wire.hpp>
 #include <spark_comm/rendezvous/detail/worker.hpp>
+#include <spark_comm/rendezvous/session.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <fmt/format.h>
 #include <memory>
 #include <openssl/crypto.h>
-#include <optional>
-#include <string>
 #include <system_error>
 #include <utility>
 
 namespace spark_comm::rendezvous::detail {
 namespace {
 
-using namespace std::chrono_literals;
+constexpr auto peer_limit = std::chrono::seconds{2};  // for another worker to say or answer a hello
 
-constexpr auto peer_limit = 2s;  // for another worker to say or answer a hello
+time_point in(duration span) {
+  return steady_time().now() + span;
+}
 
 std::size_t index(int rank) {
   return static_cast<std::size_t>(rank);
@@ -32,17 +36,61 @@ std::size_t index(int rank) {
 
 }  // namespace
 
+/// The interface by which the head is reached is the one by which other ranks reach this one.
+void worker_meeting::open_listener(const tcp::endpoint& like) {
+  const bool is_port_right = port_ && port_->where().address() == like.address();
+  if (listener_ && is_port_right) {
+    return;
+  }
+  close_listener();
+  if (!is_port_right) {
+    port_ = held_port::listen(io_, like.address());
+  }
+  listener_ = port_->serve(io_);
+  spawn(io_, shared_from_this(), [this, listener = listener_] { return accept_peers(listener); });
+}
+
+void worker_meeting::close_listener() noexcept {
+  if (listener_) {
+    std::error_code ignored;  // closing what is closed is no failure
+    listener_->close(ignored);
+    listener_.reset();
+  }
+}
+
+bool worker_meeting::take_place_in(const roster_message& roster) {
+  const auto size = static_cast<int>(roster.members.size());
+  const auto mine = std::ranges::find(roster.members, plan_.place.rank);
+  const bool is_whole = size == plan_.place.world_size;
+  if (mine == roster.members.end() || roster.host < 0 || roster.host >= size ||
+      (!is_whole && who() == membership::whole_world)) {
+    return false;
+  }
+  place_.rank = static_cast<int>(mine - roster.members.begin());
+  place_.world_size = size;
+  return place_.rank != roster.host;
+}
+
 void worker_meeting::begin_round(roster_message roster) {
   end_round();
-  endpoints_ = {head_->remote()};
-  for (std::size_t peer = 1; peer < roster.listeners.size(); ++peer) {
-    endpoints_.push_back(endpoint_from(roster.listeners[peer]));
+  host_ = roster.members[index(roster.host)];
+  endpoints_.clear();
+  for (const std::string& listener : roster.listeners) {
+    const auto where = endpoint_seen_from(head_->local(), listener);
+    if (!where) {
+      throw connection_lost{
+          loss::malformed,
+          fmt::format("rank {} sent a roster that is not made of addresses", host_)};
+    }
+    endpoints_.push_back(*where);
   }
   const std::uint32_t round = roster.round;
   roster_ = std::move(roster);
   peers_.resize(endpoints_.size());
-  for (int peer = 1; peer < plan_.place.rank; ++peer) {
-    spawn(io_, shared_from_this(), [this, peer, round] { return reach(peer, round); });
+  for (int peer = 0; peer < place_.rank; ++peer) {
+    if (peer != roster_->host) {
+      spawn(io_, shared_from_this(), [this, peer, round] { return reach(peer, round); });
+    }
   }
   if (has_met_all()) {
     head_->post(frame_kind::ready, encode(round_message{.round = round}));
@@ -77,11 +125,11 @@ asio::awaitable<void> worker_meeting::reach(int peer, std::uint32_t round) {
 /// Nothing if it was not to be had; the caller tries again.
 asio::awaitable<std::shared_ptr<connection>> worker_meeting::call(tcp::endpoint where) {
   try {
-    const mesh_hello_message hello{.rank = plan_.place.rank, .secret = roster_->secret};
+    const mesh_hello_message hello{.rank = place_.rank, .secret = roster_->secret};
     auto socket = co_await connect(io_, where, peer_limit);
     auto line = std::make_shared<connection>(std::move(socket), side::caller, plan_.keys);
     guests_.enter(line);
-    line->expire_at(steady_time().now() + peer_limit);
+    line->expire_at(in(peer_limit));
     co_await line->secure();
     line->post(frame_kind::mesh_hello, encode(hello));
     const frame answer = co_await line->receive(max_handshake_bytes);
@@ -104,7 +152,7 @@ asio::awaitable<void> worker_meeting::accept_peers(std::shared_ptr<tcp::acceptor
       auto socket = co_await accept(acceptor);
       auto guest = std::make_shared<connection>(std::move(socket), side::called, plan_.keys);
       guests_.enter(guest);
-      guest->expire_at(steady_time().now() + peer_limit);
+      guest->expire_at(in(peer_limit));
       spawn(io_, shared_from_this(), [this, guest] { return receive_peer(guest); });
     }
   } catch (const std::system_error&) {
@@ -119,8 +167,8 @@ asio::awaitable<void> worker_meeting::receive_peer(std::shared_ptr<connection> g
     const auto hello =
         first.kind == frame_kind::mesh_hello ? decode_mesh_hello(first.body) : std::nullopt;
     const bool is_peer =
-        hello && roster_ && !is_over_ && hello->rank > plan_.place.rank &&
-        hello->rank < plan_.place.world_size &&
+        hello && roster_ && !is_over_ && hello->rank > place_.rank &&
+        hello->rank < place_.world_size && hello->rank != roster_->host &&
         CRYPTO_memcmp(hello->secret.data(), roster_->secret.data(), hello->secret.size()) == 0;
     if (is_peer) {
       guest->post(frame_kind::mesh_welcome);
@@ -149,28 +197,12 @@ void worker_meeting::met(int peer, std::shared_ptr<connection> line) {
 }
 
 bool worker_meeting::has_met_all() const {
-  for (int peer = 1; peer < plan_.place.world_size; ++peer) {
-    if (peer != plan_.place.rank && !peers_[index(peer)]) {
+  for (int peer = 0; peer < place_.world_size; ++peer) {
+    if (peer != place_.rank && peer != roster_->host && !peers_[index(peer)]) {
       return false;
     }
   }
   return true;
-}
-
-/// Where this rank reaches another. A link-local address means nothing without the interface, and
-/// the interface's name is each host's own: it is the one by which the head is reached.
-tcp::endpoint worker_meeting::endpoint_from(const std::string& listener) const {
-  const auto where = try_parse_numeric(listener);
-  if (!where) {
-    throw connection_lost{loss::malformed, "rank 0 sent a roster that is not made of addresses"};
-  }
-  const auto& local = head_->local().address();
-  if (where->address().is_v6() && where->address().to_v6().is_link_local() && local.is_v6()) {
-    auto scoped = where->address().to_v6();
-    scoped.scope_id(local.to_v6().scope_id());
-    return {scoped, where->port()};
-  }
-  return *where;
 }
 
 }  // namespace spark_comm::rendezvous::detail
