@@ -6,8 +6,8 @@
 //                and start both commands there.
 // Run:           this prints the command of each machine, to be run with NCCL_SOCKET_IFNAME set to
 //                the interface of the cable:
-//                spark-comm launch -n 1 --nodes 2 --head 192.168.100.1:29500 \
-//                  --key-file ~/.spark_comm_key -- ./06_two_machines
+//                spark-comm launch -n 1 --nodes 2 --head 192.168.100.1:29500 --key-file KEY
+//                  -- ./06_two_machines
 // Expected:      rank 0 of 2 on desk-a: sum 3, 16 KiB in T us, 8 MiB at B GB/s
 //                rank 1 of 2 on desk-b: the same, each on its own machine
 // Can go wrong:  another key, none, or another NCCL is a mismatch that names both sides; an address

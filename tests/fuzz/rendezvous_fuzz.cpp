@@ -70,7 +70,8 @@ std::vector<std::string> fuzz_seeds() {
       message(encode(hello)),
       message(encode(refusal_message{"world size differs"})),
       message(encode(waiting_message{{1, 2, 3}})),
-      message(encode(roster_message{.round = 3, .secret = {}, .listeners = {"", "127.0.0.1:1"}})),
+      message(encode(roster_message{
+          .round = 3, .secret = {}, .members = {0, 1}, .listeners = {"", "127.0.0.1:1"}})),
       message(encode(round_message{7})),
       message(encode(mesh_hello_message{.rank = 1, .secret = {}})),
       message(encode(step_message{.step = 1, .payload = {}})),

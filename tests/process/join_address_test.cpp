@@ -4,6 +4,7 @@
 #include "support/standing_checks.hpp"
 #include "support/world.hpp"
 
+#include <spark_comm/rendezvous/address.hpp>
 #include <spark_comm/spark_comm.hpp>
 
 #include <gmock/gmock.h>

@@ -7,6 +7,7 @@
 #include "support/world.hpp"
 #include "unit/rendezvous/raw_peer.hpp"
 
+#include <spark_comm/rendezvous/address.hpp>
 #include <spark_comm/spark_comm.hpp>
 
 #include <gmock/gmock.h>
