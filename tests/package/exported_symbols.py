@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 OWN = {
-    "library": r"(typeinfo (name )?for |vtable for |guard variable for |VTT for )?spark_comm::",
+    "library": r"spark_comm_\w+$|(typeinfo (name )?for |vtable for |guard variable for |VTT for )?spark_comm::",
     "host": r"((nccl|pnccl|cu)[A-Z]\w*|spark_comm_host_\w+)$",
 }
 SONAME = {"library": r"libspark_comm\.so\.\d+\.\d+$", "host": r"libspark_comm_host\.so(\.[\d.]+)?$"}

@@ -40,6 +40,8 @@ def without_angles(text):
 
 def scope_of(before):
     """What a brace opens: ("namespace"|"class"|"struct"|..., its name), or ("body", "")."""
+    if before.startswith('extern "'):
+        return "namespace", ""
     plain = without_angles(ATTRIBUTES.sub("", before))
     head = plain.split("(")[0]
     if (match := SCOPE.search(head)) and "=" not in head:

@@ -5,7 +5,7 @@ import pathlib
 import re
 import subprocess
 
-CPP_SUFFIXES = (".hpp", ".cpp", ".cu", ".cuh")
+CPP_SUFFIXES = (".hpp", ".cpp", ".cu", ".cuh", ".h", ".c")
 
 
 class Tree:

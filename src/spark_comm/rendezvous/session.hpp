@@ -26,7 +26,7 @@ using bytes = std::vector<std::byte>;
 /// What must hold between the values that the ranks give to one fact.
 enum class fact_rule : std::uint8_t {
   equal,     ///< Another value than the head's is a mismatch, on every rank.
-  reported,  ///< A difference is reported once and does no harm.
+  reported,  ///< A difference is reported once, on both ranks, and does no harm.
   distinct,  ///< The same value on two ranks is a mismatch, on every rank.
 };
 
@@ -35,6 +35,8 @@ struct fact {
   std::string name;
   std::string value;
   fact_rule rule = fact_rule::equal;
+  /// Said beside the value and not compared, such as the file that a version was read from.
+  std::string note = {};
 };
 
 /// Who a meeting waits for.

@@ -70,10 +70,6 @@ void in_flight_table::poll(time_point now,
   drain();
   asked_streams_.clear();
   for (std::size_t place = 0; place < followed_.size(); ++place) {
-    if (followed_[place].record.has(operation_flag::captured)) {
-      note(place, ask(place), now, on_change);
-      continue;
-    }
     const std::uint64_t stream = followed_[place].record.stream;
     if (std::ranges::find(asked_streams_, stream) == asked_streams_.end()) {
       asked_streams_.push_back(stream);
@@ -91,7 +87,7 @@ void in_flight_table::poll_stream(std::size_t first,
   lane_.clear();
   for (std::size_t place = first; place < followed_.size(); ++place) {
     const operation_record& record = followed_[place].record;
-    if (!record.has(operation_flag::captured) && record.stream == followed_[first].record.stream) {
+    if (record.stream == followed_[first].record.stream) {
       lane_.push_back(place);
     }
   }

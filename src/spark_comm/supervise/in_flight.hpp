@@ -88,8 +88,7 @@ class SPARK_COMM_API in_flight_table {
   /// Tells `on_change` about starts and ends. Of the operations of one stream only as many are
   /// asked as it takes to find the first that has not ended: they end in order. That one has
   /// started: once it was submitted, or once its predecessor was seen to have ended; what else the
-  /// stream does before it counts as its own time. Captured ones may end in another order, and are
-  /// all asked. Who: the watchdog.
+  /// stream does before it counts as its own time. Who: the watchdog.
   void poll(time_point now, const std::function<void(const in_flight_change&)>& on_change);
 
   /// Those that have not ended, in the order of submission. Valid until the next `poll`. Who: the

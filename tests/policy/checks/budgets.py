@@ -8,10 +8,10 @@ import re
 
 BUDGETS = [  # first match counts
     (r"app/main\.cpp", 60),
-    (r"tests/.*\.(hpp|cpp|cu|cuh|py)", 500),
+    (r"tests/.*\.(hpp|cpp|cu|cuh|c|py)", 500),
     (r".*-inl\.hpp", 400),  # a source, compiled once for each instruction set
-    (r".*\.(hpp|cuh)", 250),
-    (r".*\.(cpp|cu)", 400),
+    (r".*\.(hpp|cuh|h)", 250),
+    (r".*\.(cpp|cu|c|rs)", 400),
     (r".*\.py|run|test|tools/.*|cmake/.*", 250),
     (r"README\.md", 200),
 ]

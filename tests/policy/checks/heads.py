@@ -7,7 +7,7 @@ import posixpath
 import re
 
 SPDX = "SPDX-License-Identifier: AGPL-3.0-only"
-SOURCES = r".*(\.(hpp|cpp|cu|cuh|py|sh|cmake)|CMakeLists\.txt)|run|test|\.ci/run|tools/[^.]+"
+SOURCES = r".*(\.(hpp|cpp|cu|cuh|h|c|rs|py|sh|cmake)|CMakeLists\.txt)|run|test|\.ci/run|tools/[^.]+"
 PURPOSE_LINES = range(1, 5)
 EXAMPLE_LINES = range(5, 16)  # what it shows, needs, how to run, what to expect, what may go wrong
 
@@ -16,7 +16,7 @@ def head_of(path, lines):
     """The comment lines at the top, their markers and a #! line removed."""
     if lines and lines[0].startswith("#!"):
         lines = lines[1:]
-    marker = "//" if re.search(r"\.(hpp|cpp|cu|cuh)$", path) else "#"
+    marker = "//" if re.search(r"\.(hpp|cpp|cu|cuh|h|c|rs)$", path) else "#"
     head = []
     for line in lines:
         if not line.startswith(marker):
@@ -32,7 +32,8 @@ def purpose_violation(tree, path, text, head):
     if path.endswith(("CMakeLists.txt", "_test.cpp")):
         return None  # its folder says it, or the name of what it tests
     folder, stem = posixpath.split(path.removesuffix(".cpp"))
-    if {f"{folder}/{stem}.hpp", f"{folder}/detail/{stem}.hpp"} & tree.files.keys():
+    headers = {f"{folder}/{stem}.hpp", f"{folder}/detail/{stem}.hpp", f"{folder}/{stem}.h"}
+    if headers & tree.files.keys():
         return None  # its header says it
     lines = (head[1:] + [""]).index("")  # a further paragraph may explain a protocol or a rule
     wanted = EXAMPLE_LINES if path.startswith("examples/") else PURPOSE_LINES
@@ -48,5 +49,5 @@ def violations(tree):
             yield f"{path}: the first line is not '{SPDX}'"
         elif problem := purpose_violation(tree, path, text, head):
             yield f"{path}: {problem}"
-        if path.endswith((".hpp", ".cuh")) and not path.endswith("-inl.hpp") and "\n#pragma once\n" not in text:
+        if path.endswith((".hpp", ".cuh", ".h")) and not path.endswith("-inl.hpp") and "\n#pragma once\n" not in text:
             yield f"{path}: no #pragma once"

@@ -20,10 +20,11 @@ MAY_INCLUDE = {
     "comm": ["core", "cuda", "nccl", "rendezvous", "supervise"],
     "paths": ["core", "cuda", "nccl", "rendezvous", "supervise", "kernels", "comm"],
     "collectives": ["core", "cuda", "nccl", "rendezvous", "supervise", "kernels", "comm", "paths"],
+    "c": ["core", "cuda", "nccl", "rendezvous", "supervise", "comm", "paths", "collectives"],
     "host": ["core"],
 }
 PUBLIC_ONLY = ("app", "examples", "bench")
-UMBRELLA = "src/spark_comm/spark_comm.hpp"
+UMBRELLAS = ("src/spark_comm/spark_comm.hpp", "src/spark_comm/spark_comm.h")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 VENDOR = re.compile(r"^(cuda|nccl|cuda_\w+|cuda_runtime\w*|nccl_\w+)\.h$|^cuda/|^cooperative_groups")
@@ -68,7 +69,9 @@ def include_violation(tree, path, quoted, target, public):
         return f"public header includes {target}"
     if quoted:
         folder = posixpath.dirname(path)
-        candidates = [posixpath.normpath(posixpath.join(folder, target)), f"src/host/{target}"]
+        candidates = [
+            posixpath.normpath(posixpath.join(folder, target)), f"src/host/{target}", f"app/{target}"
+        ]
         if layer and not any(c in tree.files and layer_of(c) == layer for c in candidates):
             return f'"{target}" is no file of its own layer; write <spark_comm/layer/file.hpp>'
         return None
@@ -76,7 +79,7 @@ def include_violation(tree, path, quoted, target, public):
         return None
     if own_path not in tree.files:
         return f"<{target}> does not exist"
-    if layer is None or path == UMBRELLA:
+    if layer is None or path in UMBRELLAS:
         return None
     if layer in PUBLIC_ONLY or is_public:
         if target not in public:
@@ -95,7 +98,7 @@ def cycles(tree):
     """Headers that include each other in a ring."""
     graph = {
         path[len("src/"):]: [target for _, quoted, target in includes_of(text) if not quoted]
-        for path, text in tree.matching(r"src/spark_comm/.*\.(hpp|cuh)")
+        for path, text in tree.matching(r"src/spark_comm/.*\.(hpp|cuh|h)")
     }
     done, trail = set(), []
 

@@ -12,7 +12,7 @@ from declarations import public_functions
 
 def violations(tree):
     words = set()
-    for _, text in tree.matching(r"tests/.*\.(cpp|hpp|cu|cuh)"):
+    for _, text in tree.matching(r"tests/.*\.(cpp|hpp|cu|cuh|c)"):
         words.update(re.findall(r"\w+", text))
     for header in sorted(public_headers(tree)):
         text = tree.files.get(f"src/{header}")

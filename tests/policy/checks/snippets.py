@@ -11,7 +11,7 @@ import textwrap
 
 from markdown import blocks_of
 
-CHECKED_LANGUAGES = ("cpp", "cmake", "c", "cuda")
+CHECKED_LANGUAGES = ("cpp", "cmake", "c", "cuda", "rust", "python")
 
 
 def region_of(text, name):
@@ -24,7 +24,7 @@ def region_of(text, name):
 
 def below_head(text):
     """The file without the comment at its top."""
-    return re.sub(r"\A(?:(?://|#)[^\n]*\n)+\n*", "", text)
+    return re.sub(r"\A(?:(?://|#(?!include))[^\n]*\n)+\n*", "", text)
 
 
 def violations(tree):

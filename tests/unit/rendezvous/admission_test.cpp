@@ -132,6 +132,18 @@ TEST(admission, a_reported_difference_is_a_remark) {
   const admission decision = admit(house(), hello);
   EXPECT_EQ(decision.what, verdict::accept);
   EXPECT_EQ(decision.remarks, std::vector<std::string>{"file differs: rank 2 has y, rank 0 has x"});
+  hello.facts[1].value = "";
+  hello.facts[1].note = "/b.so";
+  EXPECT_EQ(admit(house(), hello).remarks,
+            std::vector<std::string>{"file differs: rank 2 has none (/b.so), rank 0 has x"});
+}
+
+TEST(admission, a_note_is_not_compared) {
+  hello_message hello = guest();
+  hello.facts[0].note = hello.facts[1].note = "elsewhere";
+  const admission decision = admit(house(), hello);
+  EXPECT_EQ(decision.what, verdict::accept);
+  EXPECT_TRUE(decision.remarks.empty());
 }
 
 TEST(backoff, grows_from_the_shortest_pause_to_the_longest) {

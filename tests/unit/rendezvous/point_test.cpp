@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // Where ranks meet: families, names, files; and what a meeting leaves behind.
 #include "unit/rendezvous/ranks.hpp"
+#include "unit/rendezvous/raw_peer.hpp"
 
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/rendezvous/address.hpp>
@@ -125,6 +126,20 @@ TEST(point, a_file_that_a_dead_head_left_is_waited_out) {
   auto other = worker("file://" + path, 1, 2);
   head first{2, 10s, {}, "file://" + path};
   EXPECT_TRUE(other.get().is_met());
+  EXPECT_TRUE(first.result().is_met());
+}
+
+TEST(point, a_dead_address_leaves_time_for_the_next) {
+  const folder shared;
+  const std::string path = shared.file("meeting");
+  const raw_listener frozen;  // is connected to, and never answers
+  head first{2};
+  const std::vector<detail::tcp::endpoint> at = {*detail::try_parse_numeric(frozen.where()),
+                                                 *detail::try_parse_numeric(first.where())};
+  std::ofstream{path} << detail::point_text(0, at);
+  const outcome other = worker("file://" + path, 1, 2, 2s).get();
+  EXPECT_TRUE(other.is_met()) << other.text();
+  EXPECT_LT(other.took, 2s);
   EXPECT_TRUE(first.result().is_met());
 }
 

@@ -22,7 +22,7 @@ hello_message sample_hello() {
                       .generation = 0x1122334455667788U,
                       .process = {},
                       .listener = "[fe80::1%eth0]:4000",
-                      .facts = {{"version", "2.28.9", fact_rule::equal},
+                      .facts = {{"version", "2.28.9", fact_rule::equal, "/lib/x.so"},
                                 {"device", std::string("a\0b", 3), fact_rule::distinct}}};
   hello.process.fill(std::byte{0xfe});
   return hello;
@@ -39,7 +39,7 @@ TEST(wire, a_header_is_little_endian) {
 }
 
 TEST(wire, an_unknown_kind_is_no_header) {
-  for (const int kind : {0, 13, 15, 19, 34, 255}) {
+  for (const int kind : {0, 14, 15, 19, 34, 255}) {
     std::array<std::byte, frame_header_bytes> raw{};
     raw[4] = static_cast<std::byte>(kind);
     EXPECT_FALSE(decode_header(raw)) << kind;
@@ -57,6 +57,7 @@ TEST(wire, a_hello_comes_back_whole) {
   EXPECT_EQ(back->process, hello.process);
   EXPECT_EQ(back->listener, hello.listener);
   ASSERT_EQ(back->facts.size(), 2U);
+  EXPECT_EQ(back->facts[0].note, "/lib/x.so");
   EXPECT_EQ(back->facts[1].value, hello.facts[1].value);
   EXPECT_EQ(back->facts[1].rule, fact_rule::distinct);
 }

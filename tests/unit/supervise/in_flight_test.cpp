@@ -104,19 +104,6 @@ TEST(in_flight, asks_few_of_many_and_tells_all_that_ended_in_order) {
   }
 }
 
-TEST(in_flight, asks_all_captured_ones) {
-  scripted_probe probe;
-  in_flight_table table;
-  for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
-    in_flight_operation operation = probe.operation(sequence);
-    operation.record.set(operation_flag::captured);
-    table.push(operation);
-  }
-  probe.set(3, probe_state::done);
-  EXPECT_THAT(poll(table), ElementsAre(told{3, probe_state::done}));
-  EXPECT_EQ(probe.asked(), 3);
-}
-
 TEST(in_flight, a_failure_is_told_with_its_number_and_ends_the_operation) {
   scripted_probe probe;
   in_flight_table table;

@@ -101,6 +101,25 @@ TEST(watch_policy, decides_by_this_table) {
        errc::timed_out,
        {},
        "has been running for 2.0 s"},
+      {"a run of a graph is held up by whoever is silent",
+       [](scene& s) {
+         s.pending[0].record.set(operation_flag::captured);
+         s.pending[0].started_at = start;
+         s.at(2s);
+         s.peers[0].last_heard = start;
+       },
+       errc::timed_out,
+       {1},
+       "has been running in a graph for 2.0 s; rank 1 has not been heard for 2.0 s"},
+      {"a run of a graph that nobody is silent about",
+       [](scene& s) {
+         s.pending[0].record.set(operation_flag::captured);
+         s.pending[0].started_at = start;
+         s.at(2s);
+       },
+       errc::timed_out,
+       {},
+       "in a graph for 2.0 s; all ranks are alive, and may not have launched the same graph"},
       {"no limit, no end",
        [](scene& s) {
          s.pending[0].limits = {};

@@ -3,6 +3,7 @@
 #include <spark_comm/comm/detail/bounded.hpp>
 #include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
+#include <spark_comm/comm/environment_check.hpp>
 #include <spark_comm/comm/options.hpp>
 #include <spark_comm/comm/runtime.hpp>
 #include <spark_comm/core/diagnostics.hpp>
@@ -152,8 +153,9 @@ rendezvous::hello communicator_core::introduce() const {
   const nccl::library& library = loaded_.library();
   rendezvous::hello mine{.generation = generation(), .facts = {}};
   mine.facts.push_back({"runtime", std::string{name_of(loaded_.kind())}, fact_rule::equal});
-  mine.facts.push_back({"NCCL version", nccl::version_text(library.version()), fact_rule::equal});
-  mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported});
+  mine.facts.push_back(
+      {"NCCL version", nccl::version_text(library.version()), fact_rule::equal, library.file()});
+  mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported, library.file()});
   mine.facts.push_back(paths_->agreement());
   // A supervised rank would take an unsupervised one for silent, and a strict one wait for the
   // others' word before each launch.
@@ -269,6 +271,7 @@ void communicator_core::meet(const deadline& until) {
 }
 
 void communicator_core::connect(const deadline& until) {
+  check_environment(loaded_.log());
   meet(until);
   if (is_alone()) {
     return;  // the only survivor
@@ -291,6 +294,9 @@ void communicator_core::connect(const deadline& until) {
   supervisor_->start();
   if (options_.supervise.enabled == supervision::on) {
     events_.fill();
+    if (!capture_marks_) {
+      capture_marks_.emplace(device_);
+    }
   }
   enter();
   const gate_pass pass{gate_};

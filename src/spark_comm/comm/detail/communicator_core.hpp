@@ -5,6 +5,7 @@
 
 #include <spark_comm/comm/detail/bounded.hpp>
 #include <spark_comm/comm/detail/call_gate.hpp>
+#include <spark_comm/comm/detail/capture_marks.hpp>
 #include <spark_comm/comm/detail/completion_events.hpp>
 #include <spark_comm/comm/detail/lineage.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
@@ -25,6 +26,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -37,6 +39,7 @@ namespace spark_comm::detail {
 struct followed_operation {
   std::uint64_t flight_index = 0;
   time_point submitted_at;
+  std::optional<std::size_t> mark = {};  ///< Its own in `capture_marks`; while it is captured only.
 };
 
 /// One generation of a communicator. Shared between the communicator object and the threads that
@@ -210,6 +213,8 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   [[nodiscard]] bool is_captured(cuda::stream_ref stream) const;
   void settle_launch(const operation& op);
   void require_agreement(const operation& op);
+  void follow_captured(const operation& op, const followed_operation& followed);
+  void say_when_out_of_marks(const followed_operation& followed);
 
   runtime loaded_;
   world place_;
@@ -227,6 +232,8 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   call_gate gate_;
   std::atomic<bool> is_leaving_{false};  // it has said farewell
   completion_events events_;
+  std::optional<capture_marks> capture_marks_;   // none when nobody watches
+  bool is_out_of_marks_ = false;                 // and it has been said
   cuda::abi::stream last_own_stream_ = nullptr;  // the last one that was seen to be our device's
   std::optional<cuda::stream> own_stream_;
   std::optional<cuda::device_buffer> barrier_memory_;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // How a communicator launches operations: the hot path of the library.
 #include <spark_comm/comm/detail/call_gate.hpp>
+#include <spark_comm/comm/detail/capture_marks.hpp>
 #include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/comm/operation.hpp>
+#include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/memory.hpp>
@@ -14,14 +16,22 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <fmt/format.h>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace spark_comm::detail {
 namespace {
 
 // The widest element that a barrier's all-reduce may use.
 constexpr std::size_t barrier_bytes = 256;
+
+// The kernels of the other paths end by themselves, in graphs too.
+bool waits_in_nccl(path_kind path) noexcept {
+  return path == path_kind::nccl || path == path_kind::exchange ||
+         path == path_kind::exchange_fused;
+}
 
 }  // namespace
 
@@ -60,6 +70,11 @@ followed_operation communicator_core::prepare(operation& op) {
         options_.supervise.enabled == supervision::on) {
       require_agreement(op);
     }
+    if (capture_marks_ && op.record.has(operation_flag::captured) &&
+        waits_in_nccl(op.record.path)) {
+      followed.mark = capture_marks_->begin(cuda::stream_ref{op.stream});
+      say_when_out_of_marks(followed);
+    }
   } catch (const error& failure) {
     throw noted_failure(failure, op);
   }
@@ -80,7 +95,11 @@ void communicator_core::follow(const operation& op,
     if (launched.is_in_progress()) {
       settle_launch(op);
     }
-    if (options_.supervise.enabled == supervision::off || op.record.has(operation_flag::captured)) {
+    if (op.record.has(operation_flag::captured)) {
+      follow_captured(op, followed);
+      return;
+    }
+    if (options_.supervise.enabled == supervision::off) {
       return;
     }
     mark = events_.mark(cuda::stream_ref{op.stream});
@@ -96,6 +115,26 @@ void communicator_core::follow(const operation& op,
                                          .submitted_at = followed.submitted_at,
                                          .limits = {.queued = limit, .running = limit},
                                          .probe = events_.probe(*mark)}));
+}
+
+void communicator_core::follow_captured(const operation& op, const followed_operation& followed) {
+  if (followed.mark) {
+    capture_marks_->end(*followed.mark, cuda::stream_ref{op.stream});
+    supervisor_->follow_captured({.record = op.record,
+                                  .limit = op.deadline.value_or(options_.operation_deadline),
+                                  .probe = capture_marks_->probe(*followed.mark)});
+  }
+}
+
+void communicator_core::say_when_out_of_marks(const followed_operation& followed) {
+  if (!followed.mark && !std::exchange(is_out_of_marks_, true)) {
+    loaded_.log().report(
+        severity::warning,
+        fmt::format("'{}': {} operations have been captured, and those that follow are not seen "
+                    "when they hang in a graph; join anew to be rid of the old ones",
+                    options_.name,
+                    capture_marks::most));
+  }
 }
 
 void communicator_core::require_agreement(const operation& op) {

@@ -28,6 +28,25 @@ std::string_view value_of(const std::vector<fact>& facts, std::string_view name)
   return found == nullptr ? no_value : std::string_view{found->value};
 }
 
+/// The value as it is told, with the note beside it.
+std::string told(const std::vector<fact>& facts, std::string_view name) {
+  const fact* found = find(facts, name);
+  if (found == nullptr) {
+    return std::string{no_value};
+  }
+  const std::string_view value = found->value.empty() ? "none" : std::string_view{found->value};
+  return found->note.empty() ? std::string{value} : fmt::format("{} ({})", value, found->note);
+}
+
+std::string difference(const seating& table, const hello_message& guest, std::string_view name) {
+  return fmt::format("{} differs: rank {} has {}, rank {} has {}",
+                     name,
+                     guest.rank,
+                     told(guest.facts, name),
+                     table.host,
+                     told(table.facts, name));
+}
+
 /// Both sides' facts, each name once; the head's rule counts where both have one.
 std::vector<fact> named_by_either(const std::vector<fact>& head, const std::vector<fact>& guest) {
   std::vector<fact> all = head;
@@ -66,15 +85,6 @@ admission clash(std::string reason) {
   return {.what = verdict::clash, .reason = std::move(reason), .remarks = {}};
 }
 
-std::string describe(const seating& table,
-                     const hello_message& guest,
-                     std::string_view name,
-                     std::string_view theirs,
-                     std::string_view ours) {
-  return fmt::format(
-      "{} differs: rank {} has {}, rank {} has {}", name, guest.rank, theirs, table.host, ours);
-}
-
 std::string_view text_of(membership who) {
   return who == membership::survivors ? "the survivors alone" : "the whole world";
 }
@@ -88,12 +98,12 @@ admission compare_facts(const seating& table, const hello_message& guest) {
     switch (each.rule) {
       case fact_rule::equal:
         if (theirs != ours) {
-          return clash(describe(table, guest, each.name, theirs, ours));
+          return clash(difference(table, guest, each.name));
         }
         break;
       case fact_rule::reported:
         if (theirs != ours) {
-          out.remarks.push_back(describe(table, guest, each.name, theirs, ours));
+          out.remarks.push_back(difference(table, guest, each.name));
         }
         break;
       case fact_rule::distinct:

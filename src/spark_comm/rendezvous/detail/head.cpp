@@ -128,10 +128,11 @@ asio::awaitable<void> head_meeting::receive_guest(std::shared_ptr<connection> gu
       co_return;
     }
     const admission decision = co_await decide(*hello);
-    for (const std::string& remark : decision.remarks) {
-      plan_.options.log.report_once(severity::warning, remark, remark);
-    }
     if (decision.what == verdict::accept || decision.what == verdict::replace) {
+      for (const std::string& remark : decision.remarks) {
+        plan_.options.log.report_once(severity::warning, remark, remark);
+        guest->post(frame_kind::remark, encode(refusal_message{.reason = remark}));
+      }
       take_place(*hello, guest);
       co_return;
     }

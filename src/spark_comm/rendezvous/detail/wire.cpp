@@ -140,6 +140,7 @@ bool is_known(std::uint8_t kind) {
     case frame_kind::mesh_hello:
     case frame_kind::mesh_welcome:
     case frame_kind::busy:
+    case frame_kind::remark:
     case frame_kind::gather:
     case frame_kind::broadcast:
     case frame_kind::received:
@@ -168,6 +169,7 @@ fact read_fact(reader& in) {
     return out;
   }
   out.rule = static_cast<fact_rule>(rule);
+  out.note = in.text(max_fact_value_bytes);
   return out;
 }
 
@@ -208,6 +210,7 @@ bytes encode(const hello_message& message) {
     out.text(each.name, max_fact_name_bytes);
     out.text(each.value, max_fact_value_bytes);
     out.number(static_cast<std::uint8_t>(each.rule));
+    out.text(each.note, max_fact_value_bytes);
   }
   return out.take();
 }

@@ -36,6 +36,7 @@ enum class frame_kind : std::uint8_t {
   mesh_hello = 10,    ///< Worker to worker: rank and token of the roster.
   mesh_welcome = 11,  ///< The answer.
   busy = 12,          ///< To a hello, from a rank that is not meeting anybody: call again, and why.
+  remark = 13,        ///< Head to a seated worker: a difference that does no harm.
   gather = 16,        ///< One rank's part of an all-gather.
   broadcast = 17,     ///< The head's bytes.
   received = 18,      ///< They have arrived.
@@ -77,7 +78,7 @@ struct hello_message {
 /// With another protocol version only `version` is filled. Nothing if it is no hello at all.
 [[nodiscard]] std::optional<hello_message> decode_hello(std::span<const std::byte> body);
 
-/// Body of refusal and busy.
+/// Body of refusal, busy and remark.
 struct refusal_message {
   std::string reason;
 };

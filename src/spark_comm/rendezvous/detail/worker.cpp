@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+// The first half of a worker's meeting: it finds the head and keeps a place.
+#include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/address.hpp>
@@ -13,13 +15,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
 #include <memory>
-#include <openssl/crypto.h>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -33,7 +33,6 @@ using namespace std::chrono_literals;
 
 constexpr auto connect_limit = 2s;  // for one address, so that a dead one leaves time for the next
 constexpr auto answer_limit = 3s;   // for a head to answer a hello before it is called again
-constexpr auto peer_limit = 2s;     // for another worker to say or answer a hello
 
 time_point in(duration span) {
   return steady_time().now() + span;
@@ -122,7 +121,7 @@ asio::awaitable<void> worker_meeting::find_lowest() {
     const auto where = try_parse_numeric(plan_.options.again->listeners[index(rank)]);
     has_answer_ = false;
     host_ = rank;
-    if (where && co_await try_endpoint(*where)) {
+    if (where && co_await try_endpoint(*where, share_of_time(index(plan_.place.rank - rank)))) {
       co_return;
     }
   }
@@ -136,9 +135,9 @@ asio::awaitable<void> worker_meeting::call_meeting_point() {
     obstacle_ = fmt::format("could not find rank 0: {}", found.failure);
   }
   check_trust(plan_, found.endpoints);
-  for (const tcp::endpoint& each : found.endpoints) {
+  for (std::size_t i = 0; i < found.endpoints.size(); ++i) {
     has_answer_ = false;
-    co_await try_endpoint(each);
+    co_await try_endpoint(found.endpoints[i], share_of_time(found.endpoints.size() - i));
     if (is_over_ || has_answer_) {
       co_return;
     }
@@ -152,14 +151,20 @@ resolution worker_meeting::locate_head() const {
   return resolve(parse_address(plan_.place.address), plan_.until);
 }
 
-asio::awaitable<bool> worker_meeting::try_endpoint(tcp::endpoint where) {
+duration worker_meeting::share_of_time(std::size_t candidates) const {
+  return plan_.until.remaining() / static_cast<duration::rep>(candidates);
+}
+
+/// A dead address gets its `share` of the time and leaves the rest to those after it.
+asio::awaitable<bool> worker_meeting::try_endpoint(tcp::endpoint where, duration share) {
+  const time_point begin = steady_time().now();
   bool is_there = false;
   try {
-    auto socket = co_await connect(io_, where, connect_limit);
+    auto socket = co_await connect(io_, where, std::min<duration>(connect_limit, share));
     is_there = true;
     auto line = std::make_shared<connection>(std::move(socket), side::caller, plan_.keys);
     obstacle_ = fmt::format("connected to {}, but the handshake was not answered", to_text(where));
-    co_await attend(line);
+    co_await attend(line, std::min(in(answer_limit), begin + share));
   } catch (const std::system_error& failure) {
     if (dynamic_cast<const error*>(&failure) != nullptr) {
       throw;  // ours: a refusal, or this machine cannot do it
@@ -170,10 +175,10 @@ asio::awaitable<bool> worker_meeting::try_endpoint(tcp::endpoint where) {
   co_return is_there;
 }
 
-asio::awaitable<void> worker_meeting::attend(std::shared_ptr<connection> head) {
+asio::awaitable<void> worker_meeting::attend(std::shared_ptr<connection> head, time_point limit) {
   head_ = head;
   try {
-    head->expire_at(in(answer_limit));
+    head->expire_at(limit);
     co_await head->secure();
     open_listener(head->local());
     greet_head();
@@ -241,6 +246,11 @@ void worker_meeting::handle(const frame& received) {
       throw error{errc::mismatch,
                   fmt::format("refused by rank {}: {}", host_, refusal->reason),
                   context_of(plan_)};
+    }
+  } else if (received.kind == frame_kind::remark) {
+    if (const auto remark = decode_refusal(received.body)) {
+      plan_.options.log.report_once(severity::warning, remark->reason, remark->reason);
+      return;
     }
   } else if (received.kind == frame_kind::waiting) {
     if (auto waiting = decode_waiting(received.body)) {

@@ -36,9 +36,10 @@ class worker_meeting : public std::enable_shared_from_this<worker_meeting> {
   [[nodiscard]] resolution locate_head() const;
   asio::awaitable<void> find_lowest();
   asio::awaitable<void> call_meeting_point();
+  [[nodiscard]] duration share_of_time(std::size_t candidates) const;
   /// Whether there was a connection.
-  asio::awaitable<bool> try_endpoint(tcp::endpoint where);
-  asio::awaitable<void> attend(std::shared_ptr<connection> head);
+  asio::awaitable<bool> try_endpoint(tcp::endpoint where, duration share);
+  asio::awaitable<void> attend(std::shared_ptr<connection> head, time_point limit);
   void turned_away(const bytes& body);
   void greet_head();
   void handle(const frame& received);
