@@ -7,6 +7,7 @@
 #include <spark_comm/comm/detail/call_gate.hpp>
 #include <spark_comm/comm/detail/capture_marks.hpp>
 #include <spark_comm/comm/detail/completion_events.hpp>
+#include <spark_comm/comm/detail/followed_operation.hpp>
 #include <spark_comm/comm/detail/lineage.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
 #include <spark_comm/comm/detail/path_support.hpp>
@@ -35,15 +36,7 @@
 
 namespace spark_comm::detail {
 
-/// An operation between its record and the end of its launch.
-struct followed_operation {
-  std::uint64_t flight_index = 0;
-  time_point submitted_at;
-  std::optional<std::size_t> mark = {};  ///< Its own in `capture_marks`; while it is captured only.
-};
-
-/// One generation of a communicator. Shared between the communicator object and the threads that
-/// join, watch and end it.
+/// One generation. Shared between the communicator object and the threads that join and end it.
 class communicator_core : public std::enable_shared_from_this<communicator_core> {
  public:
   /// Checks the arguments and opens the device; nothing is started.
