@@ -121,6 +121,16 @@ driver::result cuStreamGetCtx(driver::stream handle, driver::context* context) {
   });
 }
 
+driver::result cuStreamGetId(driver::stream handle, unsigned long long* id) {
+  return stream_call(__func__, handle, [&](const stream_ptr& target) {
+    if (id == nullptr) {
+      return driver::invalid_value;
+    }
+    *id = target->id();
+    return driver::success;
+  });
+}
+
 driver::result cuEventCreate(driver::event* event_handle, unsigned int flags) {
   constexpr unsigned int known_flags = driver::event_blocking_sync | driver::event_disable_timing;
   return context_call(__func__, [&](int device) {

@@ -78,6 +78,7 @@ SPARK_COMM_API driver::result cuStreamWaitEvent(driver::stream stream,
                                                 driver::event event,
                                                 unsigned int flags);
 SPARK_COMM_API driver::result cuStreamGetCtx(driver::stream stream, driver::context* context);
+SPARK_COMM_API driver::result cuStreamGetId(driver::stream stream, unsigned long long* id);
 SPARK_COMM_API driver::result cuStreamIsCapturing(driver::stream stream,
                                                   driver::capture_status* status);
 SPARK_COMM_API driver::result cuStreamBeginCapture_v2(driver::stream stream,

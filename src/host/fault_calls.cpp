@@ -96,6 +96,7 @@ constexpr std::array other_calls{
     "cuStreamCreate"sv,
     "cuStreamEndCapture"sv,
     "cuStreamGetCtx"sv,
+    "cuStreamGetId"sv,
     "cuStreamIsCapturing"sv,
     "cuStreamSynchronize"sv,
     "cuStreamWaitEvent"sv,

@@ -36,9 +36,14 @@ enum class drive_result : std::uint8_t {
 class stream : public std::enable_shared_from_this<stream> {
  public:
   stream(int device, unsigned int flags, bool is_default) noexcept
-      : device_(device), flags_(flags), is_default_(is_default) {}
+      : id_(next_id()), device_(device), flags_(flags), is_default_(is_default) {}
+
+  const std::uint64_t id_;
 
   [[nodiscard]] int device() const noexcept { return device_; }
+
+  /// Of this stream alone in the process, unlike its handle, which may come again.
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
 
   [[nodiscard]] unsigned int flags() const noexcept { return flags_; }
 
@@ -78,6 +83,11 @@ class stream : public std::enable_shared_from_this<stream> {
   std::atomic<driver::capture_status>& capture_state() noexcept { return capture_state_; }
 
  private:
+  static std::uint64_t next_id() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;  // a number, orders nothing
+  }
+
   // The item that is under way. The factory outlives its task: a coroutine made by a lambda refers
   // to the lambda.
   struct running_item {

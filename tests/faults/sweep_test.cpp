@@ -96,6 +96,7 @@ TEST(fault_sweep, driver_calls_of_operations_end_every_rank_in_time_and_clean) {
                            "cuStreamCreate",
                            "cuStreamDestroy_v2",
                            "cuStreamGetCtx",
+                           "cuStreamGetId",
                            "cuStreamIsCapturing",
                            "cuStreamQuery",
                            "cuThreadExchangeStreamCaptureMode"}) {

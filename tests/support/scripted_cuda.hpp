@@ -168,6 +168,11 @@ class scripted_cuda {
   }
 
   void handle_handles() {
+    SCRIPTED_CALL(cuda::api, cuStreamGetId)::handle(
+        script_, [](cuda::abi::stream handle, unsigned long long* id) {
+          *id = reinterpret_cast<std::uintptr_t>(handle);
+          return 0;
+        });
     SCRIPTED_CALL(cuda::api, cuStreamCreate)::handle(
         script_, [this](cuda::abi::stream* out, unsigned int) { return make(out); });
     SCRIPTED_CALL(cuda::api, cuStreamDestroy_v2)::handle(

@@ -53,6 +53,7 @@
   X(cuStreamQuery, (abi::stream stream))                                                      \
   X(cuStreamWaitEvent, (abi::stream stream, abi::event event, unsigned int flags))            \
   X(cuStreamGetCtx, (abi::stream stream, abi::context * context))                             \
+  X(cuStreamGetId, (abi::stream stream, unsigned long long* id))                              \
   X(cuStreamIsCapturing, (abi::stream stream, abi::capture_status * status))                  \
   X(cuStreamBeginCapture_v2, (abi::stream stream, abi::capture_mode mode))                    \
   X(cuStreamEndCapture, (abi::stream stream, abi::graph * graph))                             \

@@ -109,6 +109,27 @@ TEST_P(path_rounds_on, a_graph_is_replayed_with_new_data) {
       }));
 }
 
+TEST_P(path_rounds_on, ranks_agree_on_buffers_whichever_handles_their_streams_have) {
+  path_options options = paths_by(GetParam().path);
+  options.max_streams = 16;
+  expect_all_succeeded(run_paths(GetParam().world_size, options, [&](communicator& comm) {
+    const device_elements<float> x{comm, count};
+    std::vector<cuda::stream> kept;
+    for (int round = 0; round < 12; ++round) {
+      // On one rank the handle of the last round's stream is free again, on the others it is taken
+      // by a stream that has nothing to do with it.
+      const cuda::stream s = comm.device().create_stream();
+      x.write(message<float>(comm.rank(), count, round), s);
+      all_reduce(comm, x.span(), reduce_op::sum, s);
+      ASSERT_EQ(comm.wait(s, 10s), wait_result::done) << "round " << round;
+      EXPECT_TRUE(same_bits(x.read(s), sum_of_ranks<float>(comm.world_size(), count, round)));
+      if (comm.rank() != 0) {
+        kept.push_back(comm.device().create_stream());
+      }
+    }
+  }));
+}
+
 // Runs an all-reduce from a graph, then lets rank 1 stay away from a run. The graph is gone before
 // the abort, which would wait for it.
 void expect_that_a_hanging_run_is_named(communicator& comm) {

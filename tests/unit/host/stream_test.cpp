@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -225,6 +226,24 @@ TEST_F(streams, the_null_stream_belongs_to_the_current_device) {
   EXPECT_EQ(cuStreamGetCtx(nullptr, &owner), results::success);
   EXPECT_EQ(owner, context_);
   free_memory(word);
+}
+
+TEST_F(streams, a_number_belongs_to_one_stream_where_a_handle_may_come_again) {
+  std::set<unsigned long long> numbers;
+  for (int round = 0; round < 20; ++round) {
+    abi::stream s = make_stream();
+    unsigned long long id = 0;
+    unsigned long long again = 0;
+    ASSERT_EQ(cuStreamGetId(s, &id), results::success);
+    ASSERT_EQ(cuStreamGetId(s, &again), results::success);
+    EXPECT_EQ(id, again);
+    EXPECT_TRUE(numbers.insert(id).second);
+    EXPECT_EQ(cuStreamDestroy_v2(s), results::success);
+  }
+  unsigned long long of_default = 0;
+  EXPECT_EQ(cuStreamGetId(nullptr, &of_default), results::success);
+  EXPECT_FALSE(numbers.contains(of_default));
+  EXPECT_EQ(cuStreamGetId(nullptr, nullptr), results::invalid_value);
 }
 
 TEST_F(streams, stale_and_foreign_handles_are_refused) {

@@ -244,7 +244,10 @@ chosen_path path_set::choose(const path_query& asked, cuda::stream_ref s) {
     return {};
   }
   const std::scoped_lock lock{slots_mutex_};
-  const std::optional<std::size_t> slot = slots_.of(s.get());
+  unsigned long long id = 0;
+  const cuda::driver& driver = loaded_.driver();
+  driver.check(driver.table().cuStreamGetId(s.get(), &id), "cuStreamGetId");
+  const std::optional<std::size_t> slot = slots_.of(id);
   return slot ? chosen_path{.kind = kind, .slot = *slot} : chosen_path{};
 }
 
