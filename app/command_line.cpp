@@ -4,6 +4,7 @@
 #include "bench_options.hpp"
 #include "build_info.hpp"
 #include "demo.hpp"
+#include "doctor/doctor.hpp"
 #include "exit_code.hpp"
 #include "info.hpp"
 #include "launch.hpp"
@@ -33,6 +34,7 @@ struct values {
   info_options info;
   launch_options launch;
   trace_options trace;
+  doctor_options doctor;
   std::string mishap_name = "all";
   std::vector<std::string> help_topic;
 };
@@ -115,13 +117,38 @@ void add_info(CLI::App& root, values& into) {
   verb.add_flag("--json", into.info.as_json, "print JSON");
 }
 
+void add_doctor(CLI::App& root, values& into) {
+  CLI::App& verb = *root.add_subcommand(
+      "doctor", "say what is wrong with this machine, or between two, and what mends it");
+  doctor_options& options = into.doctor;
+  verb.add_option("--root", options.root, "judge this folder or recording instead of this machine")
+      ->type_name("PATH");
+  verb.add_option("--record", options.record_file, "also write a recording of what was read")
+      ->type_name("FILE");
+  verb.add_option("--peer", options.peer, "where two machines meet, the same on both")
+      ->type_name("HOST:PORT");
+  verb.add_option("--rank", options.rank, "0 listens there, 1 connects (default: by the address)")
+      ->type_name("N");
+  add_duration(verb, "--deadline", options.deadline, "limit of the meeting and the burst");
+  verb.add_flag("--json", options.as_json, "print JSON");
+}
+
 void add_launch(CLI::App& root, values& into) {
   CLI::App& verb = *root.add_subcommand(
       "launch", "start a program as ranks of one job: launch -n 2 -- ./program");
   launch_options& options = into.launch;
-  verb.add_option("-n,--ranks", options.ranks, "processes to start, one rank each")
+  verb.add_option("-n,--ranks", options.ranks, "processes to start on each node, one rank each")
       ->type_name("N")
       ->capture_default_str();
+  verb.add_option("--nodes", options.nodes, "machines of the job; prints what to run on each")
+      ->type_name("N")
+      ->capture_default_str();
+  verb.add_option("--node-rank", options.node_rank, "which of them this is: start its ranks")
+      ->type_name("N");
+  verb.add_option("--head", options.head, "where rank 0 listens, an address of node 0")
+      ->type_name("HOST:PORT");
+  verb.add_option("--key-file", options.key_file, "the key that the nodes share, in a file on each")
+      ->type_name("FILE");
   verb.add_flag("--share-gpu", options.share_gpu, "let several ranks use one GPU");
   add_duration(verb, "--limit", options.limit, "limit of the whole run (default: none)");
   verb.add_option("program", options.program, "the program and its arguments, after --")
@@ -228,6 +255,10 @@ request to_request(CLI::App& root, values& parsed) {
   if (root.got_subcommand("demo")) {
     return demo_request{to_demo(parsed.mishap_name)};
   }
+  if (root.got_subcommand("doctor")) {
+    validate(parsed.doctor);
+    return doctor_request{std::move(parsed.doctor)};
+  }
   if (root.got_subcommand("info")) {
     return info_request{std::move(parsed.info)};
   }
@@ -244,6 +275,7 @@ request parse_command_line(const std::vector<std::string>& arguments) {
   add_bench(root, parsed);
   add_check(root, parsed);
   add_info(root, parsed);
+  add_doctor(root, parsed);
   add_launch(root, parsed);
   add_trace(root, parsed);
   add_demo(root, parsed);

@@ -4,6 +4,7 @@
 
 #include "bench_options.hpp"
 #include "demo.hpp"
+#include "doctor/doctor.hpp"
 #include "info.hpp"
 #include "launch.hpp"
 #include "trace.hpp"
@@ -46,6 +47,10 @@ struct demo_request {
   demo_options options;
 };
 
+struct doctor_request {
+  doctor_options options;
+};
+
 struct tune_request {
   tune_options options;
 };
@@ -57,6 +62,7 @@ using request = std::variant<show_text,
                              launch_request,
                              trace_request,
                              demo_request,
+                             doctor_request,
                              tune_request>;
 
 /// What the arguments (without the program's name) ask for.

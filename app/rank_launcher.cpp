@@ -71,11 +71,14 @@ std::string prefixed(int rank, std::string_view line) {
   return fmt::format("[rank {}] {}", rank, line);
 }
 
-rank_launcher::rank_launcher(const launch_limits& limits, line_handler on_line)
-    : limits_(limits), on_line_(std::move(on_line)), run_until_(deadline::after(limits.run)) {}
+rank_launcher::rank_launcher(const launch_limits& limits, line_handler on_line, int first_rank)
+    : limits_(limits),
+      on_line_(std::move(on_line)),
+      first_rank_(first_rank),
+      run_until_(deadline::after(limits.run)) {}
 
 int rank_launcher::start(const child_command& command) {
-  const int rank = static_cast<int>(ranks_.size());
+  const int rank = first_rank_ + static_cast<int>(ranks_.size());
   ranks_.push_back({.rank = rank, .process = child_process::start(command)});
   return rank;
 }
@@ -97,7 +100,7 @@ launch_result rank_launcher::run() {
     }
     wait_for_input(watched, next_wake());
     if (const int signal = requests_.take(); signal != 0) {
-      begin_end(signal);
+      hear_signal(signal);
     }
     for (rank_process& one : ranks_) {
       read_all(one);
@@ -163,6 +166,16 @@ void rank_launcher::reap() {
   }
 }
 
+void rank_launcher::hear_signal(int signal) {
+  if (signal != SIGUSR1 && signal != SIGUSR2) {
+    begin_end(signal);
+    return;
+  }
+  for (rank_process& one : ranks_) {
+    one.process.send_signal(signal);
+  }
+}
+
 void rank_launcher::begin_end(int signal) {
   if (kill_at_) {
     return;
@@ -172,7 +185,7 @@ void rank_launcher::begin_end(int signal) {
     result_.text = fmt::format("interrupted by SIG{}", ::sigabbrev_np(signal));
   }
   for (rank_process& one : ranks_) {
-    one.process.send_signal(SIGTERM);
+    one.process.send_signal(signal != 0 ? signal : SIGTERM);
   }
   kill_at_ = deadline::after(limits_.grace);
 }

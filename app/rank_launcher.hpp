@@ -60,15 +60,16 @@ struct launch_result {
 /// "[rank 1] line", as the lines of several ranks are told apart on one terminal.
 [[nodiscard]] std::string prefixed(int rank, std::string_view line);
 
-/// Threads: one. It blocks SIGINT, SIGTERM and SIGHUP while it lives, and takes them as a request
-/// to end every rank.
+/// Threads: one. It passes SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 on to every rank while it
+/// runs; the first three are a request to end, and what has not ended after the grace is killed.
 class rank_launcher {
  public:
   /// Called for every line of a rank, while `run` runs; may start further ranks, and may throw,
   /// which ends all ranks.
   using line_handler = std::function<void(int rank, rank_channel from, std::string_view line)>;
 
-  rank_launcher(const launch_limits& limits, line_handler on_line);
+  /// The ranks are numbered from `first_rank` on.
+  rank_launcher(const launch_limits& limits, line_handler on_line, int first_rank = 0);
 
   /// Starts the next rank and returns its number. Throws: failure when it cannot be started.
   int start(const child_command& command);
@@ -89,6 +90,7 @@ class rank_launcher {
   void read_all(rank_process& one);
   void read_channel(rank_process& one, rank_channel from);
   void reap();
+  void hear_signal(int signal);
   void begin_end(int signal);
   void end_by_limit();
   void kill_after_grace();
@@ -98,6 +100,7 @@ class rank_launcher {
   signal_scope requests_;
   launch_limits limits_;
   line_handler on_line_;
+  int first_rank_ = 0;
   deadline run_until_;
   std::optional<deadline> kill_at_;
   std::list<rank_process> ranks_;  // a list: a handler may add one while we walk over it

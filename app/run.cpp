@@ -7,6 +7,7 @@
 #include "check_rank.hpp"
 #include "command_line.hpp"
 #include "demo.hpp"
+#include "doctor/doctor.hpp"
 #include "exit_code.hpp"
 #include "info.hpp"
 #include "invocation.hpp"
@@ -70,6 +71,8 @@ struct doer {
   exit_code operator()(const check_request& asked) const { return run_check(asked.options, how()); }
 
   exit_code operator()(const info_request& asked) const { return run_info(asked.options); }
+
+  exit_code operator()(const doctor_request& asked) const { return run_doctor(asked.options); }
 
   // The program's own exit code is passed on as it is, known to us or not.
   exit_code operator()(const launch_request& asked) const {

@@ -16,7 +16,7 @@ namespace spark_comm::app {
 signal_scope::signal_scope() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
     sigaddset(&set, number);
   }
   requests_ = descriptor{::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};

@@ -8,7 +8,8 @@
 
 namespace spark_comm::app {
 
-/// While it lives, requests to end come as readable data in place of ending this process.
+/// While it lives, requests to end (SIGINT, SIGTERM, SIGHUP) and messages to the program (SIGUSR1,
+/// SIGUSR2) come as readable data in place of ending this process.
 /// Threads: the one that made it.
 class signal_scope {
  public:

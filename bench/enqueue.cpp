@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// Host time to enqueue an eager all-reduce: through a communicator, and by the raw native call on a
-// blocking native communicator of the same process, interleaved in one run. Prints one JSON object
-// on rank 0.
+// Host time to enqueue an eager all-reduce: through a supervised communicator, through one that is
+// not, and by the raw native call on a blocking native communicator of the same process,
+// interleaved in one run. Prints one JSON object on rank 0.
 //
 //     spark-comm launch -n 2 -- enqueue [iterations]
 #include <spark_comm/nccl/config.hpp>
@@ -125,69 +125,102 @@ std::string call_costs(spark_comm::communicator& comm, nccl::abi::comm raw) {
   return text;
 }
 
-int run(int iterations) {
-  const auto runtime = spark_comm::runtime::load(spark_comm::runtime_kind::automatic);
-  auto comm = spark_comm::communicator::join(
-      runtime,
-      spark_comm::world::from_environment(),
-      {.name = "enqueue",
-       .sharing = spark_comm::device_sharing::allowed,
-       .paths = {.max_bytes = 0}});  // the same native call on both sides
-  const auto& library = comm.loaded_runtime().library();
-  const nccl::abi::comm raw = make_raw(comm);
-  const auto stream = comm.device().create_stream();
-  const std::array<std::size_t, 4> sizes = {8, 8192, 65536, 1048576};
-  const auto x = spark_comm::cuda::device_buffer::allocate(comm.device(), sizes.back());
-  fill_async(comm.device(), x.address(), 0, sizes.back(), stream);
+spark_comm::communicator join(const spark_comm::runtime& runtime, spark_comm::supervision enabled) {
+  spark_comm::join_options options{.name = "enqueue",
+                                   .sharing = spark_comm::device_sharing::allowed,
+                                   .paths = {.max_bytes = 0}};  // the same native call everywhere
+  options.supervise.enabled = enabled;
+  return spark_comm::communicator::join(runtime, spark_comm::world::from_environment(), options);
+}
 
-  std::string rows;
-  for (const std::size_t bytes : sizes) {
-    const std::size_t count = bytes / sizeof(spark_comm::bfloat16);
-    const spark_comm::device_span<spark_comm::bfloat16> span{
-        static_cast<spark_comm::bfloat16*>(x.address()), count};
-    samples ours;
-    samples theirs;
-    const auto through_us = [&] {
-      measure(
-          comm, stream, ours, [&] { all_reduce(comm, span, spark_comm::reduce_op::sum, stream); });
-    };
-    const auto by_raw_call = [&] {
-      measure(comm, stream, theirs, [&] {
-        library.check(
-            library.table().ncclAllReduce(span.address,
-                                          span.address,
-                                          count,
-                                          static_cast<int>(spark_comm::data_type::bfloat16),
-                                          0,
-                                          raw,
-                                          stream.ref().get()),
-            "ncclAllReduce");
-      });
-    };
-    // Each goes first every other time: the second finds warmer caches.
+/// The three ways, which take turns, each first every third time: the later find warmer caches.
+class contest {
+ public:
+  contest(spark_comm::communicator& supervised,
+          spark_comm::communicator& bare,
+          nccl::abi::comm raw,
+          std::size_t largest_bytes)
+      : supervised_(&supervised),
+        bare_(&bare),
+        raw_(raw),
+        stream_(supervised.device().create_stream()),
+        memory_(spark_comm::cuda::device_buffer::allocate(supervised.device(), largest_bytes)) {
+    fill_async(supervised.device(), memory_.address(), 0, largest_bytes, stream_);
+  }
+
+  std::string row(std::size_t bytes, int iterations) {
+    std::array<samples, 3> taken;
     for (int i = 0; i < iterations; ++i) {
-      if (i % 2 == 0) {
-        through_us();
-        by_raw_call();
-      } else {
-        by_raw_call();
-        through_us();
+      for (int turn = 0; turn < 3; ++turn) {
+        const auto way = static_cast<std::size_t>((i + turn) % 3);
+        run(way, bytes / sizeof(spark_comm::bfloat16), taken[way]);
       }
     }
-    std::array<char, 256> row{};
-    std::snprintf(
-        row.data(),
-        row.size(),
-        "%s{\"bytes\": %zu, \"enqueue_us\": %.3f, \"raw_enqueue_us\": %.3f, \"ratio\": %.4f, "
-        "\"total_us\": %.3f, \"raw_total_us\": %.3f}",
-        rows.empty() ? "" : ", ",
-        bytes,
-        median(ours.enqueue_us),
-        median(theirs.enqueue_us),
-        median(ours.enqueue_us) / median(theirs.enqueue_us),
-        median(ours.total_us),
-        median(theirs.total_us));
-    rows += row.data();
+    const double supervised = median(taken[0].enqueue_us);
+    const double bare = median(taken[1].enqueue_us);
+    const double raw = median(taken[2].enqueue_us);
+    std::array<char, 400> text{};
+    std::snprintf(text.data(),
+                  text.size(),
+                  "{\"bytes\": %zu, \"enqueue_us\": %.3f, \"unsupervised_enqueue_us\": %.3f, "
+                  "\"raw_enqueue_us\": %.3f, \"ratio\": %.4f, \"unsupervised_ratio\": %.4f, "
+                  "\"supervision_us\": %.3f, \"total_us\": %.3f, \"unsupervised_total_us\": %.3f, "
+                  "\"raw_total_us\": %.3f}",
+                  bytes,
+                  supervised,
+                  bare,
+                  raw,
+                  supervised / raw,
+                  bare / raw,
+                  supervised - bare,
+                  median(taken[0].total_us),
+                  median(taken[1].total_us),
+                  median(taken[2].total_us));
+    return text.data();
+  }
+
+ private:
+  void run(std::size_t way, std::size_t count, samples& into) {
+    const spark_comm::device_span<spark_comm::bfloat16> x{
+        static_cast<spark_comm::bfloat16*>(memory_.address()), count};
+    if (way < 2) {
+      spark_comm::communicator& comm = way == 0 ? *supervised_ : *bare_;
+      measure(
+          comm, stream_, into, [&] { all_reduce(comm, x, spark_comm::reduce_op::sum, stream_); });
+      return;
+    }
+    const auto& library = bare_->loaded_runtime().library();
+    measure(*bare_, stream_, into, [&] {
+      library.check(library.table().ncclAllReduce(x.address,
+                                                  x.address,
+                                                  count,
+                                                  static_cast<int>(spark_comm::data_type::bfloat16),
+                                                  0,
+                                                  raw_,
+                                                  stream_.ref().get()),
+                    "ncclAllReduce");
+    });
+  }
+
+  spark_comm::communicator* supervised_;
+  spark_comm::communicator* bare_;
+  nccl::abi::comm raw_;
+  spark_comm::cuda::stream stream_;
+  spark_comm::cuda::device_buffer memory_;
+};
+
+int run(int iterations) {
+  const auto runtime = spark_comm::runtime::load(spark_comm::runtime_kind::automatic);
+  auto comm = join(runtime, spark_comm::supervision::on);
+  auto bare = join(runtime, spark_comm::supervision::off);
+  const nccl::abi::comm raw = make_raw(comm);
+  std::string rows;
+  {
+    constexpr std::array<std::size_t, 4> sizes = {8, 8192, 65536, 1048576};
+    contest three{comm, bare, raw, sizes.back()};
+    for (const std::size_t bytes : sizes) {
+      rows += (rows.empty() ? "" : ", ") + three.row(bytes, iterations);
+    }
   }
   const std::string costs = call_costs(comm, raw);
   if (comm.rank() == 0) {
@@ -200,7 +233,9 @@ int run(int iterations) {
         rows.c_str(),
         costs.c_str());
   }
+  const auto& library = comm.loaded_runtime().library();
   library.check(library.table().ncclCommDestroy(raw), "ncclCommDestroy");
+  bare.close(20s);
   comm.close(20s);
   return 0;
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // How a lost rank looks to the others: ranks all-reduce in a loop, one of them is killed or stopped
 // at a random moment, and the survivors say what they were told, how long after, and how long their
-// abort took. Prints one JSON object a round.
+// abort took; or how long until they work again, with a process that stood by in the lost rank's
+// place. Prints one JSON object a round.
 //
-//     failure kill|stop ranks rounds [operation deadline in ms] [seed]
+//     failure kill|stop|reconnect ranks rounds [operation deadline in ms] [seed]
 //
 // All ranks share one GPU where there is one: each has an NCCL_HOSTID of its own.
 #include <spark_comm/spark_comm.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -48,6 +50,12 @@ struct board {
   std::atomic<bool> has_address{false};
   std::atomic<int> running{0};
   told ranks[most_ranks];
+  // Of a reconnect:
+  std::atomic<int> standing_by{0};
+  std::atomic<int> victim{-1};
+  std::atomic<int> back{0};  // ranks that have had a right result since
+  std::atomic<std::int64_t> ready_ns[most_ranks] = {};
+  std::atomic<std::int64_t> right_ns[most_ranks] = {};
 };
 
 std::int64_t now_ns() {
@@ -70,16 +78,102 @@ void work_until_failure(spark_comm::communicator& comm, board& shared, std::size
   }
 }
 
-int be_rank(int rank, int ranks, std::chrono::milliseconds deadline, board& shared) {
-  ::setenv("NCCL_HOSTID", ("failure-" + std::to_string(rank)).c_str(), 1);
+// NCCL takes ranks of one host identity on one GPU for a mistake.
+void set_host_identity(int process) {
+  ::setenv("NCCL_HOSTID", ("failure-" + std::to_string(process)).c_str(), 1);
+}
+
+spark_comm::join_options options_of_all(std::chrono::milliseconds deadline) {
+  return {.name = "failure",
+          .operation_deadline = deadline,
+          .sharing = spark_comm::device_sharing::allowed};
+}
+
+// The memory, and a registration of it, that a rank keeps while others come and go.
+class served_memory {
+ public:
+  explicit served_memory(spark_comm::communicator& comm)
+      : comm_(&comm),
+        stream_(comm.device().create_stream()),
+        memory_(spark_comm::cuda::device_buffer::allocate(comm.device(), bytes)),
+        registered_(comm.register_buffer(memory_)) {}
+
+  // Whether a sum of ones over the ranks came out right.
+  bool is_right(int ranks) {
+    std::vector<float> host(bytes / sizeof(float), 1.0F);
+    copy_async(comm_->device(), memory_.address(), host.data(), bytes, stream_);
+    all_reduce(*comm_, memory_.as<float>(), spark_comm::reduce_op::sum, stream_);
+    copy_async(comm_->device(), host.data(), memory_.address(), bytes, stream_);
+    return comm_->wait(stream_, 20s) == spark_comm::wait_result::done &&
+           std::ranges::all_of(host,
+                               [ranks](float sum) { return sum == static_cast<float>(ranks); });
+  }
+
+ private:
+  static constexpr std::size_t bytes = std::size_t{1} << 20;
+
+  spark_comm::communicator* comm_;
+  spark_comm::cuda::stream stream_;
+  spark_comm::cuda::device_buffer memory_;
+  spark_comm::registration registered_;
+};
+
+// Has the runtime loaded and the device's context made, and waits for its time.
+int stand_by(int ranks, std::chrono::milliseconds deadline, board& shared) {
+  set_host_identity(ranks);
+  const auto runtime = spark_comm::runtime::load(spark_comm::runtime_kind::automatic);
+  const auto device = spark_comm::cuda::device::open(runtime.driver(), 0);
+  ++shared.standing_by;
+  while (shared.victim < 0) {
+    std::this_thread::sleep_for(1ms);
+  }
+  const int rank = shared.victim;
+  auto options = options_of_all(deadline);
+  options.way_in = spark_comm::rendezvous::entry::replacing;
+  auto comm = spark_comm::communicator::join(
+      runtime, {.address = shared.address, .rank = rank, .world_size = ranks}, options);
+  shared.ready_ns[rank] = now_ns();
+  served_memory memory{comm};
+  if (memory.is_right(ranks)) {
+    shared.right_ns[rank] = now_ns();
+    ++shared.back;
+  }
+  comm.close(10s);
+  return 0;
+}
+
+int come_back(spark_comm::communicator& comm, int ranks, board& shared) {
+  served_memory memory{comm};
+  try {
+    while (true) {
+      static_cast<void>(memory.is_right(ranks));
+      ++shared.running;
+    }
+  } catch (const spark_comm::error& failure) {
+    told& mine = shared.ranks[comm.rank()];
+    mine.at_ns = now_ns();
+    std::strncpy(mine.text, failure.what(), sizeof mine.text - 1);
+  }
+  comm.reconnect(20s);
+  shared.ready_ns[comm.rank()] = now_ns();
+  if (memory.is_right(ranks)) {
+    shared.right_ns[comm.rank()] = now_ns();
+    ++shared.back;
+  }
+  comm.close(10s);
+  return 0;
+}
+
+enum class course { abort, reconnect };
+
+int be_rank(int rank, int ranks, std::chrono::milliseconds deadline, course then, board& shared) {
+  set_host_identity(rank);
   if (rank != 0) {
     while (!shared.has_address) {
       std::this_thread::sleep_for(1ms);
     }
   }
-  spark_comm::join_options options{.name = "failure",
-                                   .operation_deadline = deadline,
-                                   .sharing = spark_comm::device_sharing::allowed};
+  auto options = options_of_all(deadline);
   options.on_listening = [&](const std::string& address) {
     std::strncpy(shared.address, address.c_str(), sizeof shared.address - 1);
     shared.has_address = true;
@@ -89,6 +183,9 @@ int be_rank(int rank, int ranks, std::chrono::milliseconds deadline, board& shar
       runtime,
       {.address = rank == 0 ? "127.0.0.1:0" : shared.address, .rank = rank, .world_size = ranks},
       options);
+  if (then == course::reconnect) {
+    return come_back(comm, ranks, shared);
+  }
   told& mine = shared.ranks[rank];
   try {
     work_until_failure(comm, shared, std::size_t{1} << 20);
@@ -126,28 +223,83 @@ std::string escaped(const char* text) {
   return result;
 }
 
-// One round. Returns whether every survivor was told, naming the victim.
-bool play(int signal, int ranks, std::chrono::milliseconds deadline, std::mt19937& random) {
+pid_t start(const std::function<int()>& body) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child != 0) {
+    return child;
+  }
+  try {
+    ::_exit(body());
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    ::_exit(4);
+  }
+}
+
+board* new_board() {
   void* memory =
       ::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     std::perror("mmap");
-    return false;
+    std::exit(4);
   }
-  auto& shared = *new (memory) board;
+  return new (memory) board;
+}
+
+void end_all(const std::vector<pid_t>& children, board& shared) {
+  for (const pid_t child : children) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+  ::munmap(&shared, sizeof(board));
+}
+
+// One round. Returns whether every rank had a right result after the loss of one.
+bool play_reconnect(int ranks, std::chrono::milliseconds deadline, std::mt19937& random) {
+  auto& shared = *new_board();
   std::vector<pid_t> children;
   for (int rank = 0; rank < ranks; ++rank) {
-    std::fflush(nullptr);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      try {
-        ::_exit(be_rank(rank, ranks, deadline, shared));
-      } catch (const std::exception& failure) {
-        std::fprintf(stderr, "rank %d: %s\n", rank, failure.what());
-        ::_exit(4);
-      }
-    }
-    children.push_back(child);
+    children.push_back(
+        start([&, rank] { return be_rank(rank, ranks, deadline, course::reconnect, shared); }));
+  }
+  children.push_back(start([&] { return stand_by(ranks, deadline, shared); }));
+  const int victim = std::uniform_int_distribution{0, ranks - 1}(random);
+  bool is_good =
+      wait_for([&] { return shared.running >= 10 * ranks && shared.standing_by == 1; }, 60s);
+  std::this_thread::sleep_for(
+      std::chrono::microseconds{std::uniform_int_distribution{0, 50000}(random)});
+  const std::int64_t death = now_ns();
+  ::kill(children[static_cast<std::size_t>(victim)], SIGKILL);
+  shared.victim = victim;
+  is_good = is_good && wait_for([&] { return shared.back == ranks; }, 30s);
+  const auto after_ms = [death](std::int64_t at) {
+    return at == 0 ? -1.0 : static_cast<double>(at - death) / 1e6;
+  };
+  std::printf("{\"mode\": \"reconnect\", \"ranks\": %d, \"victim\": %d, \"of\": [", ranks, victim);
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::printf(
+        "%s{\"rank\": %d, \"is_new\": %s, \"told_ms\": %.3f, \"ready_ms\": %.3f, "
+        "\"right_ms\": %.3f}",
+        rank == 0 ? "" : ", ",
+        rank,
+        rank == victim ? "true" : "false",
+        after_ms(shared.ranks[rank].at_ns),
+        after_ms(shared.ready_ns[rank]),
+        after_ms(shared.right_ns[rank]));
+  }
+  std::printf("], \"good\": %s}\n", is_good ? "true" : "false");
+  end_all(children, shared);
+  return is_good;
+}
+
+// One round. Returns whether every survivor was told, naming the victim.
+bool play(int signal, int ranks, std::chrono::milliseconds deadline, std::mt19937& random) {
+  auto& shared = *new_board();
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    children.push_back(
+        start([&, rank] { return be_rank(rank, ranks, deadline, course::abort, shared); }));
   }
   const int victim = std::uniform_int_distribution{0, ranks - 1}(random);
   bool is_good = wait_for([&] { return shared.running == ranks; }, 60s);
@@ -183,11 +335,7 @@ bool play(int signal, int ranks, std::chrono::milliseconds deadline, std::mt1993
     is_first = false;
   }
   std::printf("], \"good\": %s}\n", is_good ? "true" : "false");
-  for (const pid_t child : children) {
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
-  }
-  ::munmap(memory, sizeof(board));
+  end_all(children, shared);
   return is_good;
 }
 
@@ -195,10 +343,12 @@ bool play(int signal, int ranks, std::chrono::milliseconds deadline, std::mt1993
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    std::fprintf(stderr, "usage: failure kill|stop ranks rounds [deadline in ms] [seed]\n");
+    std::fprintf(stderr,
+                 "usage: failure kill|stop|reconnect ranks rounds [deadline in ms] [seed]\n");
     return 2;
   }
-  const int signal = std::string_view{argv[1]} == "kill" ? SIGKILL : SIGSTOP;
+  const std::string_view mode = argv[1];
+  const int signal = mode == "kill" ? SIGKILL : SIGSTOP;
   const int ranks = std::atoi(argv[2]);
   const int rounds = std::atoi(argv[3]);
   const std::chrono::milliseconds deadline{argc > 4 ? std::atoi(argv[4]) : 2000};
@@ -209,7 +359,9 @@ int main(int argc, char** argv) {
   }
   int good = 0;
   for (int round = 0; round < rounds; ++round) {
-    good += play(signal, ranks, deadline, random) ? 1 : 0;
+    const bool is_good = mode == "reconnect" ? play_reconnect(ranks, deadline, random)
+                                             : play(signal, ranks, deadline, random);
+    good += is_good ? 1 : 0;
   }
   std::fprintf(stderr, "%d of %d rounds good\n", good, rounds);
   return good == rounds ? 0 : 1;

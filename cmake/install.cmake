@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: AGPL-3.0-only
-# What an installation holds: the library with its headers, the host runtime beside it, the tool with its
-# manual pages and completion, the Python package, and how other projects find the library: a CMake
-# package (also from this build tree) and a pkg-config file.
+# What an installation holds: the library with its headers, the host runtime beside it, the tool, and
+# how other projects find them: a CMake package (also from this build tree) and a pkg-config file.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/spark_comm)
-set(SPARK_COMM_PYTHON_DIR lib/python3/dist-packages CACHE STRING "Where the Python package is installed")
 
 # A shared library of ours finds the host runtime beside itself once installed, and in its own folder
 # of the build tree before.
@@ -17,22 +15,7 @@ install(TARGETS spark_comm spark_comm_host EXPORT spark_comm
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(SPARK_COMM_BUILD_TOOL)
   install(TARGETS spark-comm RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  install(FILES app/completion/spark-comm.bash RENAME spark-comm
-    DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/bash-completion/completions)
-  find_program(SPARK_COMM_HELP2MAN help2man)
-  if(SPARK_COMM_HELP2MAN)
-    set(man_pages ${PROJECT_BINARY_DIR}/man)
-    add_custom_command(OUTPUT ${man_pages}/spark-comm.1
-      COMMAND ${PROJECT_SOURCE_DIR}/tools/man-pages $<TARGET_FILE:spark-comm> ${man_pages}
-      DEPENDS spark-comm tools/man-pages
-      COMMENT "Writing the manual pages from the tool's help" VERBATIM)
-    add_custom_target(spark_comm_man ALL DEPENDS ${man_pages}/spark-comm.1)
-    install(DIRECTORY ${man_pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-  else()
-    message(STATUS "spark_comm: no help2man, so no manual pages")
-  endif()
 endif()
-install(DIRECTORY bindings/python/spark_comm DESTINATION ${SPARK_COMM_PYTHON_DIR} FILES_MATCHING PATTERN "*.py")
 
 install(EXPORT spark_comm NAMESPACE spark_comm:: FILE spark_comm-targets.cmake DESTINATION ${package_dir})
 export(EXPORT spark_comm NAMESPACE spark_comm:: FILE ${PROJECT_BINARY_DIR}/spark_comm-targets.cmake)

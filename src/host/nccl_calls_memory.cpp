@@ -8,10 +8,18 @@
 #include "stream.hpp"
 
 #include <cstddef>
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 namespace spark_comm::host::nccl {
 namespace {
+
+// NCCL's own switches: "0" takes registration or windows away, without an error.
+bool is_off(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && std::string_view{value} == "0";
+}
 
 // Windows are made together: nobody has one before everybody has asked for it.
 int add_window(const call_guard& call, void* base, std::size_t bytes, ncclWindow_vidmem** window) {
@@ -38,7 +46,7 @@ int add_window(const call_guard& call, void* base, std::size_t bytes, ncclWindow
       .conclude =
           [comm = call.comm, base, bytes, window, is_ours](int code) {
             // Memory of another kind gets no window, and no error either.
-            if (code == results::success && is_ours) {
+            if (code == results::success && is_ours && !is_off("NCCL_WIN_ENABLE")) {
               *window = static_cast<ncclWindow_vidmem*>(comm->windows.add(base, bytes));
             }
           },
@@ -75,7 +83,8 @@ int ncclCommRegister(const ncclComm* handle, void* base, std::size_t bytes, void
     if (call.comm == nullptr || registered == nullptr) {
       return refuse(results::invalid_argument, "{} : an argument is NULL or gone", call.name);
     }
-    *registered = call.comm->registrations.add(base, bytes);
+    *registered =
+        is_off("NCCL_LOCAL_REGISTER") ? nullptr : call.comm->registrations.add(base, bytes);
     return results::success;
   });
 }

@@ -15,6 +15,8 @@
 #include <spark_comm/collectives/send.hpp>
 #include <spark_comm/comm/communicator.hpp>
 #include <spark_comm/comm/group.hpp>
+#include <spark_comm/comm/memory.hpp>
+#include <spark_comm/comm/registration.hpp>
 #include <spark_comm/comm/runtime.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/cuda/device.hpp>

@@ -17,14 +17,23 @@ class Result:
         return [line.split() for line in self.out.splitlines() if line and not line.startswith("#")]
 
 
-def run(*arguments, timeout=60, **variables):
-    """Runs the tool with the variables set over a clean environment of its own."""
+# What launchers set; the tests may themselves run under one.
+OF_LAUNCHERS = ("SPARK_COMM_", "NCCL_", "SLURM_", "OMPI_", "PMIX_", "MASTER_")
+
+
+def environment_with(**variables):
+    """The variables over a clean environment."""
     environment = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("SPARK_COMM_", "NCCL_"))
+        if not name.startswith(OF_LAUNCHERS) and name not in ("RANK", "WORLD_SIZE")
     }
     environment.update(variables)
+    return environment
+
+
+def run(*arguments, timeout=60, **variables):
+    """Runs the tool with the variables set over a clean environment of its own."""
     return Result(
         subprocess.run(
             [os.environ["SPARK_COMM_TOOL"], *arguments],
@@ -33,7 +42,7 @@ def run(*arguments, timeout=60, **variables):
             stderr=subprocess.PIPE,
             text=True,
             timeout=timeout,
-            env=environment,
+            env=environment_with(**variables),
             check=False,
         )
     )

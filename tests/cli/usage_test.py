@@ -6,9 +6,9 @@ import unittest
 from tool import run
 
 REFUSED = [
-    ([], "accepted are bench, check, info, launch, trace, demo, tune, help"),
-    (["dance"], "accepted are bench, check, info, launch, trace, demo, tune, help"),
-    (["--fast"], "accepted are bench, check, info, launch, trace, demo, tune, help"),
+    ([], "accepted are bench, check, info, doctor, launch, trace, demo, tune, help"),
+    (["dance"], "accepted are bench, check, info, doctor, launch, trace, demo, tune, help"),
+    (["--fast"], "accepted are bench, check, info, doctor, launch, trace, demo, tune, help"),
     (["bench"], "operation"),
     (["bench", "all-reduce"], "all_reduce, reduce, broadcast, all_gather, reduce_scatter"),
     (["bench", "all_reduce", "--speed"], "--min, --max, --factor"),
@@ -23,7 +23,7 @@ REFUSED = [
     (["bench", "all_reduce", "--deadline", "soon"], "30s, 500ms, 2m"),
     (["check", "--ranks", "99"], "1 to 64"),
     (["info", "--yaml"], "--runtime, --nccl, --json"),
-    (["help", "dance"], "bench, check, info, launch, trace, demo, tune, help"),
+    (["help", "dance"], "bench, check, info, doctor, launch, trace, demo, tune, help"),
     (["rank", "bench", "all_reduce"], "start themselves"),
 ]
 

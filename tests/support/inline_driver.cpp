@@ -104,8 +104,11 @@ cuda::driver inline_driver() {
     return abi::results::success;
   };
   table.cuDevicePrimaryCtxRelease_v2 = [](abi::device) { return abi::results::success; };
-  table.cuCtxPushCurrent_v2 = [](abi::context) { return abi::results::success; };
-  table.cuCtxPopCurrent_v2 = [](abi::context*) { return abi::results::success; };
+  table.cuCtxGetCurrent = [](abi::context* context) {
+    *context = nullptr;
+    return abi::results::success;
+  };
+  table.cuCtxSetCurrent = [](abi::context) { return abi::results::success; };
   table.cuModuleLoadData = load_module;
   table.cuModuleUnload = [](abi::module) { return abi::results::success; };
   table.cuModuleGetFunction = find_function;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// What a process holds, to see that nothing is left behind: descriptors, threads, CPU time.
+// What a process holds, to see that nothing is left behind: descriptors, threads, mappings, CPU
+// time.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <string>
 
@@ -23,6 +26,12 @@ namespace spark_comm::test_support {
 
 [[nodiscard]] inline std::size_t live_threads() {
   return entries_of("/proc/self/task");
+}
+
+[[nodiscard]] inline std::size_t memory_mappings() {
+  std::ifstream maps{"/proc/self/maps"};
+  return static_cast<std::size_t>(
+      std::count(std::istreambuf_iterator<char>{maps}, std::istreambuf_iterator<char>{}, '\n'));
 }
 
 /// Time that all threads of this process have computed.

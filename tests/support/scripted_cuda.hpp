@@ -59,7 +59,7 @@ class scripted_cuda {
   [[nodiscard]] cuda::abi::context current() const {
     const std::scoped_lock lock{mutex_};
     const auto found = current_.find(std::this_thread::get_id());
-    return found == current_.end() || found->second.empty() ? nullptr : found->second.back();
+    return found == current_.end() ? nullptr : found->second;
   }
 
   [[nodiscard]] static cuda::abi::context context_of(int ordinal) {
@@ -160,30 +160,9 @@ class scripted_cuda {
       *out = current();
       return 0;
     });
-    SCRIPTED_CALL(cuda::api, cuCtxPushCurrent_v2)::handle(script_, [this](cuda::abi::context c) {
-      const std::scoped_lock lock{mutex_};
-      current_[std::this_thread::get_id()].push_back(c);
-      return 0;
-    });
-    SCRIPTED_CALL(cuda::api, cuCtxPopCurrent_v2)::handle(script_, [this](cuda::abi::context* out) {
-      const std::scoped_lock lock{mutex_};
-      auto& stack = current_[std::this_thread::get_id()];
-      if (stack.empty()) {
-        return cuda::abi::results::invalid_context;
-      }
-      *out = stack.back();
-      stack.pop_back();
-      return 0;
-    });
     SCRIPTED_CALL(cuda::api, cuCtxSetCurrent)::handle(script_, [this](cuda::abi::context c) {
       const std::scoped_lock lock{mutex_};
-      auto& stack = current_[std::this_thread::get_id()];
-      if (!stack.empty()) {
-        stack.pop_back();
-      }
-      if (c != nullptr) {
-        stack.push_back(c);
-      }
+      current_[std::this_thread::get_id()] = c;
       return 0;
     });
   }
@@ -276,7 +255,7 @@ class scripted_cuda {
   mutable std::mutex mutex_;
   std::set<void*> live_;
   std::set<cuda::abi::stream> capturing_;
-  std::map<std::thread::id, std::vector<cuda::abi::context>> current_;
+  std::map<std::thread::id, cuda::abi::context> current_;
   std::map<std::thread::id, cuda::abi::capture_mode> modes_;
   std::uintptr_t next_ = 0x1000;
   std::atomic<int> retained_{0};

@@ -5,16 +5,20 @@
 
 #include <spark_comm/comm/options.hpp>
 #include <spark_comm/comm/rank_id.hpp>
+#include <spark_comm/comm/registration.hpp>
 #include <spark_comm/comm/runtime.hpp>
+#include <spark_comm/core/device_span.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/core/progress.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/device.hpp>
+#include <spark_comm/cuda/memory.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/rendezvous/world.hpp>
 #include <spark_comm/supervise/communicator_state.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +29,7 @@ namespace spark_comm {
 namespace detail {
 class bounded_call;
 class communicator_core;
+class generations;
 }  // namespace detail
 
 /// A group of ranks that do the same operations in the same order.
@@ -32,6 +37,7 @@ class communicator_core;
 /// Threads: one thread at a time issues operations; a second one is told so (`invalid_usage`).
 /// `abort`, `state` and `last_error` may be called from any thread at any time.
 /// The destructor of one that was not closed aborts it, bounded by `abort_deadline`, and reports.
+/// What it gives references to (name, device, runtime) lives as long as this object.
 class SPARK_COMM_API communicator {
  public:
   /// Joins the world and returns when every rank is there.
@@ -73,7 +79,7 @@ class SPARK_COMM_API communicator {
   /// Sequence number of the last operation submitted; 0 before the first.
   [[nodiscard]] std::uint64_t sequence() const noexcept;
 
-  /// How often it has been connected, counting from 1.
+  /// Which connection of these ranks this is, counting from 1: the same on all of them.
   [[nodiscard]] std::uint64_t generation() const noexcept;
 
   /// Waits until everything enqueued on `s` is over, and fails as soon as this communicator does.
@@ -81,6 +87,51 @@ class SPARK_COMM_API communicator {
   /// Throws: the error that broke the communicator, meanwhile or before; aborted;
   /// invalid_usage while `s` is being captured. A time-out is a value and breaks nothing.
   [[nodiscard]] wait_result wait(cuda::stream_ref s, duration limit);
+
+  /// Connects anew, in the next generation: this object, its buffers, streams and registrations
+  /// stay, graphs that hold its operations do not. Sequence numbers start again.
+  ///
+  /// From `broken` or `aborted`, and from `ready`, whose peers are told. Work in flight is given
+  /// up. A new process comes in a lost rank's place by `join`, with `join_options::way_in` saying
+  /// so, and registers the windows that the others have, in their order, before anything else. Who:
+  /// every rank that is left, with the same `who`. The lowest of them listens where the ranks first
+  /// met, if that address is its machine's. Throws: as `join`; invalid_usage (closed, joining). The
+  /// state is `broken` then, with that error kept, and it may be tried again. Cost: as `join`, and
+  /// one native call a registration.
+  void reconnect(const reconnect_options& options = {});
+
+  /// The same, with a new process in each lost rank's place.
+  void reconnect(duration limit) { reconnect({.deadline = limit}); }
+
+  /// Registers memory with NCCL, now and in every later generation.
+  ///
+  /// Who: every rank that passes a registered buffer to a collective does, or none. Not while a
+  /// stream is captured.
+  /// Throws: invalid_argument (null, empty); the first error of a broken communicator;
+  /// invalid_usage; what NCCL answers, and nothing is changed.
+  [[nodiscard]] registration register_buffer(void* address, std::size_t bytes);
+  [[nodiscard]] registration register_buffer(const cuda::device_buffer& memory);
+
+  template <typename T>
+  [[nodiscard]] registration register_buffer(device_span<T> memory) {
+    return register_buffer(memory.address, memory.size_bytes());
+  }
+
+  /// Makes memory a window, together with all other ranks. `memory_kind::symmetric` is what it is
+  /// made of.
+  ///
+  /// Who: every rank, in the same order, with the same size. Not while a stream is captured.
+  /// Throws: as `register_buffer`; invalid_argument for a start that is not a multiple of 4096 from
+  /// that of its allocation; not_supported before NCCL 2.27.3; timed_out after the communicator's
+  /// `operation_deadline`. After a failure that is not `invalid_argument` or `not_supported` the
+  /// communicator is broken: other ranks may wait inside.
+  [[nodiscard]] window register_window(void* address, std::size_t bytes);
+  [[nodiscard]] window register_window(const cuda::device_buffer& memory);
+
+  template <typename T>
+  [[nodiscard]] window register_window(device_span<T> memory) {
+    return register_window(memory.address, memory.size_bytes());
+  }
 
   /// Ends it in order: waits for its work, tells the peers, destroys the native communicator.
   ///
@@ -98,13 +149,16 @@ class SPARK_COMM_API communicator {
   [[nodiscard]] detail::communicator_core& core() const;
 
  private:
-  communicator(std::shared_ptr<detail::communicator_core> core,
-               std::unique_ptr<detail::bounded_call> join) noexcept;
+  explicit communicator(std::unique_ptr<detail::generations> all) noexcept;
 
+  [[nodiscard]] detail::registry_entry add(const detail::memory_range& range,
+                                           const cuda::device_buffer* owner);
+  void begin_join(duration limit);
+  void wait_for_join(duration limit, const char* operation);
   void end() noexcept;
   void finish_join() noexcept;
 
-  std::shared_ptr<detail::communicator_core> core_;
+  std::unique_ptr<detail::generations> all_;
   std::unique_ptr<detail::bounded_call> join_;  // while it is joining
 };
 

@@ -21,6 +21,15 @@ struct launch_result {
   nccl::abi::result code = nccl::abi::results::success;
   const char* function = "";
   std::shared_ptr<const error> failure = nullptr;
+
+  /// A non-blocking communicator may still be launching it.
+  [[nodiscard]] bool is_in_progress() const noexcept {
+    return code == nccl::abi::results::in_progress;
+  }
+
+  [[nodiscard]] bool is_launched() const noexcept {
+    return code == nccl::abi::results::success || is_in_progress();
+  }
 };
 
 /// Makes the native calls of one operation. Called between the library's checks and its records,

@@ -6,6 +6,7 @@
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/nccl/config.hpp>
 #include <spark_comm/rendezvous/secret.hpp>
+#include <spark_comm/rendezvous/session.hpp>
 #include <spark_comm/supervise/options.hpp>
 
 #include <chrono>
@@ -45,8 +46,21 @@ struct join_options {
   path_options paths = path_options::from_environment();
   /// Tuning of the NCCL communicator.
   nccl::config_options nccl = {};
-  /// Called on the head once it listens, with the address including the real port.
+  /// Whether this process is one of the first, or comes in the place of a rank that was lost: then
+  /// rank 0 calls the others, too. `world::address` is where those who are left listen.
+  rendezvous::entry way_in = rendezvous::entry::founding;
+  /// Called on the head once it listens, with the address including the real port; in a reconnect
+  /// on the rank that takes the lost head's part.
   std::function<void(const std::string& address)> on_listening = {};
+};
+
+/// How to reconnect.
+struct reconnect_options {
+  /// By when every rank has to be there.
+  duration deadline = std::chrono::seconds{30};
+  /// With a new process in each lost rank's place, or with those alone that are left: then ranks
+  /// are numbered anew, in their old order, and the world is smaller from now on. The same on all.
+  rendezvous::membership who = rendezvous::membership::whole_world;
 };
 
 /// What a single operation may override.

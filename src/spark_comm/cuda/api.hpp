@@ -26,8 +26,6 @@
   X(cuDevicePrimaryCtxRelease_v2, (abi::device device))                                       \
   X(cuCtxGetCurrent, (abi::context * context))                                                \
   X(cuCtxSetCurrent, (abi::context context))                                                  \
-  X(cuCtxPushCurrent_v2, (abi::context context))                                              \
-  X(cuCtxPopCurrent_v2, (abi::context * context))                                             \
   X(cuCtxGetDevice, (abi::device * device))                                                   \
   X(cuCtxEnablePeerAccess, (abi::context peer, unsigned int flags))                           \
   X(cuMemGetInfo_v2, (std::size_t* free_bytes, std::size_t* total_bytes))                     \

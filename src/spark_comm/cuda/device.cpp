@@ -181,16 +181,20 @@ device::memory_info device::memory() const {
   return bytes;
 }
 
-device_scope::device_scope(device target) : target_(std::move(target)) {
-  const driver& loaded = target_.loaded_driver();
-  loaded.check(loaded.table().cuCtxPushCurrent_v2(target_.context()), "cuCtxPushCurrent_v2");
+device_scope::device_scope(const device& target) : loaded_(&target.loaded_driver()) {
+  loaded_->check(loaded_->table().cuCtxGetCurrent(&former_), "cuCtxGetCurrent");
+  if (former_ != target.context()) {
+    loaded_->check(loaded_->table().cuCtxSetCurrent(target.context()), "cuCtxSetCurrent");
+  }
 }
 
 device_scope::~device_scope() {
-  // Whatever a call in between made current is on top and goes; the caller's own comes back.
-  const driver& loaded = target_.loaded_driver();
-  abi::context popped = nullptr;
-  loaded.check_noexcept(loaded.table().cuCtxPopCurrent_v2(&popped), "cuCtxPopCurrent_v2");
+  // A call in between, NCCL's for one, may have made another one current.
+  abi::context current = nullptr;
+  loaded_->check_noexcept(loaded_->table().cuCtxGetCurrent(&current), "cuCtxGetCurrent");
+  if (current != former_) {
+    loaded_->check_noexcept(loaded_->table().cuCtxSetCurrent(former_), "cuCtxSetCurrent");
+  }
 }
 
 }  // namespace spark_comm::cuda

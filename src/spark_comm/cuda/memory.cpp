@@ -14,7 +14,9 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 namespace spark_comm::cuda {
 namespace {
@@ -62,6 +64,11 @@ struct device_buffer::block {
     if (address == nullptr) {
       return;
     }
+    for (const auto& each : watchers) {
+      if (const auto watcher = each.lock()) {
+        (*watcher)();
+      }
+    }
     if (free_adopted) {
       free_adopted(address);
       return;
@@ -75,6 +82,8 @@ struct device_buffer::block {
   std::size_t bytes;
   void* address = nullptr;
   std::function<void(void*)> free_adopted;
+  std::mutex mutex;  // guards the next
+  std::vector<std::weak_ptr<std::function<void()>>> watchers;
 };
 
 device_buffer::device_buffer(std::unique_ptr<block, void (*)(block*)> owned)
@@ -117,6 +126,17 @@ std::size_t device_buffer::size_bytes() const noexcept {
 
 const device& device_buffer::owner() const noexcept {
   return block_->owner;
+}
+
+std::shared_ptr<void> device_buffer::watch(std::function<void()> before_free) const {
+  if (!block_) {
+    throw error{errc::invalid_usage, "the buffer was moved from"};
+  }
+  auto watcher = std::make_shared<std::function<void()>>(std::move(before_free));
+  const std::scoped_lock lock{block_->mutex};
+  std::erase_if(block_->watchers, [](const auto& each) { return each.expired(); });
+  block_->watchers.push_back(watcher);
+  return watcher;
 }
 
 struct pinned_buffer::block {

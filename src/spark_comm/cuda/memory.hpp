@@ -31,6 +31,10 @@ class SPARK_COMM_API device_buffer {
   [[nodiscard]] std::size_t size_bytes() const noexcept;
   [[nodiscard]] const device& owner() const noexcept;
 
+  /// Has `before_free` called, as long as the answer is held, before the memory is freed: for
+  /// whoever has given its address away. It must not throw. Threads: any.
+  [[nodiscard]] std::shared_ptr<void> watch(std::function<void()> before_free) const;
+
   /// The memory as elements of T; a rest that holds no whole element is left out.
   template <typename T>
   [[nodiscard]] device_span<T> as() const noexcept {

@@ -26,7 +26,7 @@ using bytes = std::vector<std::byte>;
 /// What must hold between the values that the ranks give to one fact.
 enum class fact_rule : std::uint8_t {
   equal,     ///< Another value than the head's is a mismatch, on every rank.
-  reported,  ///< A difference is reported once and does no harm.
+  reported,  ///< A difference is reported once, on both ranks, and does no harm.
   distinct,  ///< The same value on two ranks is a mismatch, on every rank.
 };
 
@@ -35,12 +35,38 @@ struct fact {
   std::string name;
   std::string value;
   fact_rule rule = fact_rule::equal;
+  /// Said beside the value and not compared, such as the file that a version was read from.
+  std::string note = {};
+};
+
+/// Who a meeting waits for.
+enum class membership : std::uint8_t {
+  whole_world,  ///< Every rank; a new process may come in the place of a lost one.
+  survivors,    ///< The ranks of a reunion that are still there; they are numbered anew, in order.
 };
 
 /// What a rank brings to the meeting.
 struct hello {
-  std::uint64_t generation = 0;
+  /// One more than the last generation this rank was in. The highest that any rank brings is the
+  /// generation of all.
+  std::uint64_t generation = 1;
   std::vector<fact> facts = {};
+};
+
+/// A port at which a rank is found by ranks that knew it in an earlier session.
+class held_port;
+
+/// What ranks that were together before know of each other.
+struct reunion {
+  std::vector<std::string> listeners;     ///< `session::listener_addresses` of the last session.
+  std::shared_ptr<const held_port> port;  ///< `session::take_port` of the last session.
+  membership who = membership::whole_world;
+};
+
+/// What a rank does at the address of its place.
+enum class entry : std::uint8_t {
+  founding,   ///< Rank 0 listens there, the others call.
+  replacing,  ///< Every rank calls: ranks that were left over, and meet again, listen.
 };
 
 /// How to meet.
@@ -53,6 +79,10 @@ struct meeting_options {
   diagnostics log = {};
   /// Asked to stop, the meeting and the session's collective calls end at once, as aborted.
   std::stop_token cancel = {};
+  entry way_in = entry::founding;
+  /// Of ranks that meet again. The lowest of those that are there listens, at the address of its
+  /// place too if that is one of its own, and so a rank that comes in a lost one's place finds it.
+  std::optional<reunion> again = {};
 };
 
 /// Told what happens on a session. Called on the session's own thread, one call at a time.
@@ -74,7 +104,8 @@ class SPARK_COMM_API session_listener {
 /// A met world: one framed connection between this rank and every other.
 class SPARK_COMM_API session {
  public:
-  /// Meets the others. Every rank calls it with the same address and world size.
+  /// Meets the others. Every rank calls it with the same address and world size. Rank and world
+  /// size of the session are those of `place`, unless the survivors meet alone.
   ///
   /// The head accepts strangers' connections without harm and waits on until every rank has proved
   /// itself; a hello that does not fit is refused with the reason, and the right rank is waited
@@ -104,10 +135,20 @@ class SPARK_COMM_API session {
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int world_size() const noexcept = 0;
 
-  /// Where each rank listens, in rank order: rank 0 at the meeting point, the others at a port of
-  /// their own that the session holds until `stop`. What a next meeting needs when rank 0 is lost.
-  /// Empty where there are no sockets.
+  /// This rank's place in the next meeting: of the address, port 0 has become the real port.
+  [[nodiscard]] virtual world place() const = 0;
+
+  /// Which meeting of these ranks it comes from; the same on all of them, and higher than that of
+  /// any session before.
+  [[nodiscard]] virtual std::uint64_t generation() const noexcept = 0;
+
+  /// Where each rank is found for a reunion, in rank order: at a port of its own, which it holds
+  /// until nobody has it any more. Empty where there are no sockets.
   [[nodiscard]] virtual std::vector<std::string> listener_addresses() const { return {}; }
+
+  /// The port of this rank. Until it is taken, a started session answers there: whoever calls is
+  /// told that nobody is meeting. Nothing where there are no sockets, or the second time.
+  [[nodiscard]] virtual std::shared_ptr<const held_port> take_port() noexcept { return nullptr; }
 
   /// Every rank's bytes, in rank order. Who: every rank, the same number of times, before `start`.
   /// Throws: timed_out naming the ranks that did not send; peer_lost.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/core/error.hpp>
+#include <spark_comm/core/prefetch.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/supervise/detail/flight_layout.hpp>
 #include <spark_comm/supervise/detail/mapped_file.hpp>
@@ -186,6 +187,7 @@ std::uint64_t flight_record::submitted(const operation_record& record,
   }
   shared_word{target[0]}.store(words[0], std::memory_order_release);
   written.store(index + 1, std::memory_order_release);
+  prefetch_for_writing(reinterpret_cast<const flight_words_array*>(entry(index + 1)));
   return index;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+#include <spark_comm/core/prefetch.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
 #include <spark_comm/supervise/operation.hpp>
@@ -14,12 +15,6 @@
 
 namespace spark_comm {
 namespace {
-
-void release(const completion_probe& probe) noexcept {
-  if (probe.release != nullptr) {
-    probe.release(probe.context, probe.token);
-  }
-}
 
 bool has_ended(probe_state state) noexcept {
   return state == probe_state::done || state == probe_state::failed;
@@ -44,6 +39,7 @@ bool in_flight_table::push(const in_flight_operation& operation) noexcept {
   }
   ring_[head & mask_] = operation;
   head_.store(head + 1, std::memory_order_release);  // the slot is whole before it is seen
+  prefetch_for_writing(&ring_[(head + 1) & mask_]);
   return true;
 }
 
@@ -74,10 +70,6 @@ void in_flight_table::poll(time_point now,
   drain();
   asked_streams_.clear();
   for (std::size_t place = 0; place < followed_.size(); ++place) {
-    if (followed_[place].record.has(operation_flag::captured)) {
-      note(place, ask(place), now, on_change);
-      continue;
-    }
     const std::uint64_t stream = followed_[place].record.stream;
     if (std::ranges::find(asked_streams_, stream) == asked_streams_.end()) {
       asked_streams_.push_back(stream);
@@ -95,7 +87,7 @@ void in_flight_table::poll_stream(std::size_t first,
   lane_.clear();
   for (std::size_t place = first; place < followed_.size(); ++place) {
     const operation_record& record = followed_[place].record;
-    if (!record.has(operation_flag::captured) && record.stream == followed_[first].record.stream) {
+    if (record.stream == followed_[first].record.stream) {
       lane_.push_back(place);
     }
   }
@@ -116,7 +108,14 @@ void in_flight_table::poll_stream(std::size_t first,
     note(lane_[i], {.state = probe_state::done}, now, on_change);
   }
   if (at_unknown_end) {
-    note(lane_[unknown_end], *at_unknown_end, now, on_change);
+    const std::size_t place = lane_[unknown_end];
+    note(place, *at_unknown_end, now, on_change);
+    if (at_unknown_end->state == probe_state::pending && !watched_[place].started_at) {
+      // Nobody was before it if nobody has ended since the last look, which it had not come to.
+      const time_point at = ended == 0 ? watched_[place].submitted_at : now;
+      watched_[place].started_at = at;
+      on_change({.operation = followed_[place], .result = *at_unknown_end, .at = at});
+    }
   }
 }
 
@@ -129,18 +128,9 @@ void in_flight_table::note(std::size_t place,
                            const probe_result& result,
                            time_point now,
                            const std::function<void(const in_flight_change&)>& on_change) {
-  in_flight_operation& operation = followed_[place];
-  watched_operation& watched = watched_[place];
-  const bool is_start = result.state == probe_state::running && !watched.started_at;
-  if (is_start) {
-    watched.started_at = now;
-  }
-  if (is_start || has_ended(result.state)) {
-    on_change({.operation = operation, .result = result});
-  }
   if (has_ended(result.state)) {
-    release(operation.probe);
-    operation.probe.poll = nullptr;  // the mark of an ended one, until `compact`
+    on_change({.operation = followed_[place], .result = result, .at = now});
+    followed_[place].probe.poll = nullptr;  // the mark of an ended one, until `compact`
   }
 }
 
@@ -157,17 +147,10 @@ void in_flight_table::compact() {
   watched_.resize(kept);
 }
 
-void in_flight_table::release_all() noexcept {
-  for (const in_flight_operation& operation : followed_) {
-    release(operation.probe);
-  }
+void in_flight_table::clear() noexcept {
   followed_.clear();
   watched_.clear();
-  const std::uint64_t head = head_.load(std::memory_order_acquire);
-  for (std::uint64_t tail = tail_.load(std::memory_order_relaxed); tail != head; ++tail) {
-    release(ring_[tail & mask_].probe);
-  }
-  tail_.store(head, std::memory_order_release);
+  tail_.store(head_.load(std::memory_order_acquire), std::memory_order_release);
 }
 
 }  // namespace spark_comm

@@ -20,15 +20,14 @@ namespace spark_comm {
 
 /// How far an operation is.
 enum class probe_state : std::uint8_t {
-  queued,   ///< Not seen to run; also what a probe says that cannot tell a start.
-  running,  ///< Seen to run.
+  pending,  ///< Not seen to have ended.
   done,     ///< Ended well. Not asked again.
   failed,   ///< Ended badly. Not asked again.
 };
 
 /// Answer of a probe. Plain numbers, because nothing may throw or allocate there.
 struct probe_result {
-  probe_state state = probe_state::queued;
+  probe_state state = probe_state::pending;
   errc code = errc::internal;  ///< For `failed`.
   native_domain domain = native_domain::none;
   std::int64_t native_number = 0;
@@ -37,10 +36,8 @@ struct probe_result {
 /// Asks the device how far an operation is, without blocking. Called on the watchdog's thread only.
 struct completion_probe {
   using poll_function = probe_result (*)(void* context, std::uint64_t token) noexcept;
-  using release_function = void (*)(void* context, std::uint64_t token) noexcept;
 
-  poll_function poll = nullptr;        ///< Required.
-  release_function release = nullptr;  ///< Called exactly once, when the operation is let go of.
+  poll_function poll = nullptr;
   void* context = nullptr;
   std::uint64_t token = 0;
 };
@@ -57,7 +54,8 @@ struct in_flight_operation {
 /// What a round of probing saw.
 struct in_flight_change {
   in_flight_operation operation;
-  probe_result result;
+  probe_result result;  ///< `pending`: the operation has started.
+  time_point at;        ///< When it started or was seen to have ended.
 };
 
 /// A ring from the submitting thread to the watchdog, and the watchdog's list behind it. Both
@@ -76,10 +74,10 @@ class SPARK_COMM_API in_flight_table {
   in_flight_table(in_flight_table&&) = delete;
   in_flight_table& operator=(in_flight_table&&) = delete;
 
-  ~in_flight_table() { release_all(); }
+  ~in_flight_table() = default;
 
-  /// False when there is no room: the operation is not followed by itself (older ones, which are,
-  /// run out of time first) and its probe is the caller's to release. Who: the submitting thread.
+  /// False when there is no room: the operation is not followed by itself; older ones, which are,
+  /// run out of time first. Who: the submitting thread.
   /// Cost: a copy and one store; no lock, no allocation.
   bool push(const in_flight_operation& operation) noexcept;
 
@@ -88,8 +86,9 @@ class SPARK_COMM_API in_flight_table {
   [[nodiscard]] bool is_crowded() const noexcept;
 
   /// Tells `on_change` about starts and ends. Of the operations of one stream only as many are
-  /// asked as it takes to find the first that has not ended: they end in order. Captured ones may
-  /// not, and are all asked. Who: the watchdog.
+  /// asked as it takes to find the first that has not ended: they end in order. That one has
+  /// started: once it was submitted, or once its predecessor was seen to have ended; what else the
+  /// stream does before it counts as its own time. Who: the watchdog.
   void poll(time_point now, const std::function<void(const in_flight_change&)>& on_change);
 
   /// Those that have not ended, in the order of submission. Valid until the next `poll`. Who: the
@@ -101,8 +100,8 @@ class SPARK_COMM_API in_flight_table {
     return followed_[place].flight_index;
   }
 
-  /// Lets go of everything. Who: the watchdog, or anybody once both threads are done.
-  void release_all() noexcept;
+  /// Forgets everything. Who: the watchdog, or anybody once both threads are done.
+  void clear() noexcept;
 
  private:
   void drain();

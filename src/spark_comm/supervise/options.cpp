@@ -41,6 +41,16 @@ duration to_milliseconds(std::string_view name, const std::string& value) {
   return std::chrono::milliseconds{number};
 }
 
+constexpr int largest_port = 65535;
+
+int to_port(std::string_view name, const std::string& value) {
+  const std::uint64_t number = to_number(name, value);
+  if (number > largest_port) {
+    refuse(name, value, "a port up to 65535");
+  }
+  return static_cast<int>(number);
+}
+
 mismatch_check to_check(const std::string& value) {
   for (const mismatch_check check : all_mismatch_checks) {
     if (value == name_of(check)) {
@@ -92,6 +102,12 @@ supervise_options supervise_options::from_environment(const supervise_options& d
   if (const auto value = lookup("SPARK_COMM_FLIGHT_ENTRIES")) {
     options.record_capacity = to_number("SPARK_COMM_FLIGHT_ENTRIES", *value);
   }
+  if (const auto value = lookup("SPARK_COMM_METRICS_DIR")) {
+    options.metrics_directory = *value;
+  }
+  if (const auto value = lookup("SPARK_COMM_METRICS_PORT")) {
+    options.metrics_port = to_port("SPARK_COMM_METRICS_PORT", *value);
+  }
   options.validate();
   return options;
 }
@@ -121,6 +137,9 @@ void supervise_options::validate() const {
   constexpr std::size_t largest = std::size_t{1} << 20U;
   if (record_capacity == 0 || record_capacity > largest) {
     refuse("record_capacity", fmt::format("{}", record_capacity), fmt::format("1 to {}", largest));
+  }
+  if (metrics_port < 0 || metrics_port > largest_port) {
+    refuse("metrics_port", fmt::format("{}", metrics_port), "0 to 65535");
   }
 }
 

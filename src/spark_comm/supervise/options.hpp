@@ -58,6 +58,14 @@ struct SPARK_COMM_API supervise_options {
   /// `SPARK_COMM_FLIGHT_ENTRIES`: how many operations a flight record holds; 1 to 1048576.
   std::size_t record_capacity = 4096;
 
+  /// `SPARK_COMM_METRICS_DIR`: where metrics are written for node exporter's textfile collector, a
+  /// file each communicator and rank; empty: nowhere.
+  std::string metrics_directory;
+
+  /// `SPARK_COMM_METRICS_PORT`: rank r serves its metrics at this port plus r, on 127.0.0.1; 1 to
+  /// 65535; 0: nobody does.
+  int metrics_port = 0;
+
   /// `defaults` with what the environment says put over it.
   /// Throws: invalid_argument naming the variable, its value and what is allowed.
   [[nodiscard]] static supervise_options from_environment(const supervise_options& defaults,
@@ -78,6 +86,8 @@ inline constexpr std::string_view supervise_variables[] = {
     "SPARK_COMM_SILENCE_MS",
     "SPARK_COMM_FLIGHT_DIR",
     "SPARK_COMM_FLIGHT_ENTRIES",
+    "SPARK_COMM_METRICS_DIR",
+    "SPARK_COMM_METRICS_PORT",
 };
 
 }  // namespace spark_comm

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/core/data_type.hpp>
+#include <spark_comm/core/prefetch.hpp>
 #include <spark_comm/core/reduce_op.hpp>
 #include <spark_comm/supervise/operation.hpp>
 #include <spark_comm/supervise/signature.hpp>
@@ -44,6 +45,7 @@ std::uint64_t signature_lane::append(operation_record& record) noexcept {
   target[word::signature].store(signature_, std::memory_order_release);
   target[word::commit].store(ordinal, std::memory_order_release);
   submitted_.store(ordinal, std::memory_order_release);
+  prefetch_for_writing(&entries_[(ordinal + 1) & mask_]);
   return signature_;
 }
 

@@ -2,10 +2,13 @@
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/session.hpp>
+#include <spark_comm/supervise/captured.hpp>
 #include <spark_comm/supervise/flight_record.hpp>
 #include <spark_comm/supervise/heartbeat.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
 #include <spark_comm/supervise/lifeline.hpp>
+#include <spark_comm/supervise/metrics.hpp>
+#include <spark_comm/supervise/metrics_exporter.hpp>
 #include <spark_comm/supervise/operation.hpp>
 #include <spark_comm/supervise/options.hpp>
 #include <spark_comm/supervise/supervisor.hpp>
@@ -18,6 +21,35 @@
 #include <vector>
 
 namespace spark_comm {
+namespace {
+
+bool wants_metrics(const supervise_options& options) {
+  return options.enabled == supervision::on &&
+         (!options.metrics_directory.empty() || options.metrics_port != 0);
+}
+
+std::unique_ptr<communicator_metrics> make_metrics(const flight_identity& who,
+                                                   const supervise_options& options) {
+  return wants_metrics(options) ? std::make_unique<communicator_metrics>(who) : nullptr;
+}
+
+std::unique_ptr<metrics_exporter> make_exporter(const communicator_metrics* metrics,
+                                                const flight_identity& who,
+                                                const supervise_options& options,
+                                                const diagnostics& log) {
+  if (metrics == nullptr) {
+    return nullptr;
+  }
+  const bool has_file = !options.metrics_directory.empty();
+  return std::make_unique<metrics_exporter>(
+      *metrics,
+      metrics_settings{
+          .file = has_file ? metrics_file_of(options.metrics_directory, who) : std::string{},
+          .port = options.metrics_port == 0 ? 0 : options.metrics_port + who.rank},
+      log);
+}
+
+}  // namespace
 
 supervisor::supervisor(const flight_identity& who,
                        rendezvous::session* line,
@@ -28,6 +60,8 @@ supervisor::supervisor(const flight_identity& who,
     : options_(options),
       record_(flight_record::create(who, options.record_directory, options.record_capacity)),
       log_(who.world_size),
+      metrics_(make_metrics(who, options)),
+      exporter_(make_exporter(metrics_.get(), who, options, log)),
       line_(line == nullptr
                 ? nullptr
                 : std::make_unique<lifeline>(
@@ -41,9 +75,11 @@ supervisor::supervisor(const flight_identity& who,
                       time)),
       watchdog_({.rank = who.rank,
                  .table = &table_,
+                 .captured = &captured_,
                  .record = &record_,
                  .log = &log_,
-                 .line = line_.get()},
+                 .line = line_.get(),
+                 .metrics = metrics_.get()},
                 options,
                 std::move(hooks),
                 log,
@@ -104,6 +140,10 @@ void supervisor::stop(flight_end how) noexcept {
     line_->hang_up();
   }
   record_.ended(how);
+  if (metrics_) {
+    metrics_->stopped();
+    exporter_->stop();
+  }
 }
 
 std::vector<peer_observation> supervisor::peers() const {

@@ -7,10 +7,13 @@
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/session.hpp>
+#include <spark_comm/supervise/captured.hpp>
 #include <spark_comm/supervise/flight_record.hpp>
 #include <spark_comm/supervise/heartbeat.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
 #include <spark_comm/supervise/lifeline.hpp>
+#include <spark_comm/supervise/metrics.hpp>
+#include <spark_comm/supervise/metrics_exporter.hpp>
 #include <spark_comm/supervise/operation.hpp>
 #include <spark_comm/supervise/options.hpp>
 #include <spark_comm/supervise/signature_log.hpp>
@@ -25,15 +28,16 @@
 
 namespace spark_comm {
 
-/// Owns the flight record, the signatures, the table of operations in flight, the lifeline and the
-/// watchdog, and ties them together.
+/// Owns the flight record, the signatures, the table of operations in flight, the lifeline, the
+/// metrics and the watchdog, and ties them together.
 ///
 /// Threads: `note_submission` and `follow` by the thread that submits; the rest any, one at a time.
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order in which they may end
 class SPARK_COMM_API supervisor {
  public:
   /// `line` is null in a world of one; it must outlive this object, which starts and stops it.
-  /// Throws: system_failed when the flight record cannot be made.
+  /// Throws: system_failed when the flight record or the metrics' file cannot be made, or their
+  /// port is taken.
   supervisor(const flight_identity& who,
              rendezvous::session* line,
              const supervise_options& options,
@@ -57,8 +61,11 @@ class SPARK_COMM_API supervisor {
   std::uint64_t note_submission(operation_record& record, time_point now) noexcept;
 
   /// Follows a launched operation to its end. False when it is not followed (supervision is off,
-  /// the table is full): then the probe is the caller's to release.
+  /// the table is full).
   bool follow(const in_flight_operation& operation) noexcept;
+
+  /// Follows a captured operation through the runs of its graph.
+  void follow_captured(const captured_operation& operation) { captured_.add(operation); }
 
   /// For `mismatch_check::strict`, between `note_submission` and the launch of a collective.
   [[nodiscard]] agreement agree(const operation_record& record, const deadline& until);
@@ -88,6 +95,9 @@ class SPARK_COMM_API supervisor {
   flight_record record_;
   signature_log log_;
   in_flight_table table_;
+  captured_operations captured_;
+  std::unique_ptr<communicator_metrics> metrics_;  // null where nobody looks at them
+  std::unique_ptr<metrics_exporter> exporter_;
   std::unique_ptr<lifeline> line_;
   watchdog watchdog_;  // last: its thread ends before what it looks at goes
   bool is_stopped_ = false;

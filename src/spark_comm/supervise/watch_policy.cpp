@@ -214,6 +214,29 @@ void blame(watch_verdict& verdict, const operation_record& record, const watch_o
   }
 }
 
+/// The same for a run of a graph, which nobody counts: only silence tells, or that there is but one
+/// peer.
+void blame_for_run(watch_verdict& verdict, duration taken, const watch_observation& seen) {
+  for (const peer_observation& peer : seen.peers) {
+    const duration silence = since(peer.last_heard, seen.now);
+    if (silence > taken / 2) {
+      verdict.peers.push_back(peer.rank);
+      verdict.text +=
+          fmt::format("; rank {} has not been heard for {}", peer.rank, in_seconds(silence));
+    }
+  }
+  if (!verdict.peers.empty() || seen.peers.empty()) {
+    return;
+  }
+  if (seen.peers.size() == 1) {
+    verdict.peers = {seen.peers.front().rank};
+  }
+  verdict.text +=
+      fmt::format("; {} alive, and may not have launched the same graph",
+                  seen.peers.size() == 1 ? fmt::format("rank {} is", seen.peers.front().rank)
+                                         : std::string{"all ranks are"});
+}
+
 std::optional<watch_verdict> judge_time(const watch_observation& seen) {
   for (const watched_operation& operation : seen.pending) {
     const bool is_running = operation.started_at.has_value();
@@ -224,13 +247,19 @@ std::optional<watch_verdict> judge_time(const watch_observation& seen) {
       continue;
     }
     watch_verdict verdict = verdict_of(errc::timed_out);
-    verdict.text =
-        fmt::format("{} for {}",
-                    is_running ? "has been running" : "has not been seen to start, queued",
-                    in_seconds(taken));
+    const bool is_captured = operation.record.has(operation_flag::captured);
+    verdict.text = fmt::format("{} for {}",
+                               is_captured  ? "has been running in a graph"
+                               : is_running ? "has been running"
+                                            : "has been queued behind others",
+                               in_seconds(taken));
     verdict.operation = operation.record;
     verdict.limit = limit;
-    blame(verdict, operation.record, seen);
+    if (is_captured) {
+      blame_for_run(verdict, taken, seen);
+    } else {
+      blame(verdict, operation.record, seen);
+    }
     return verdict;
   }
   return std::nullopt;

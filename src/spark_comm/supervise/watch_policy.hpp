@@ -19,8 +19,9 @@
 
 namespace spark_comm {
 
-/// How long an operation may take. Two clocks, because an operation that waits behind a long kernel
-/// is not stuck.
+/// How long an operation may take. Two clocks, because one that waits behind others is not stuck. A
+/// start is not recorded on the device, which would cost as much again as the end: an operation
+/// runs from when it is the first of its stream that has not ended.
 struct operation_limits {
   static constexpr duration none = duration::max();
 

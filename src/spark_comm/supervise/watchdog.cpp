@@ -2,18 +2,22 @@
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
+#include <spark_comm/supervise/captured.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
 #include <spark_comm/supervise/lifeline.hpp>
+#include <spark_comm/supervise/metrics.hpp>
+#include <spark_comm/supervise/operation.hpp>
 #include <spark_comm/supervise/options.hpp>
+#include <spark_comm/supervise/signature_log.hpp>
 #include <spark_comm/supervise/watch_policy.hpp>
 #include <spark_comm/supervise/watchdog.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -36,7 +40,7 @@ void watchdog::start() {
 
 void watchdog::stop() noexcept {
   ticker_.stop();
-  view_.table->release_all();
+  view_.table->clear();
 }
 
 void watchdog::hold_probes() noexcept {
@@ -65,13 +69,13 @@ time_point watchdog::look(time_point now) {
   ask(now);
   const time_point next_beat =
       view_.line != nullptr ? view_.line->tick(now) : now + options_.heartbeat_interval;
+  const std::vector<peer_observation> peers =
+      view_.line != nullptr ? view_.line->peers() : std::vector<peer_observation>{};
+  show(now, peers);
   if (has_failed_) {
     return next_beat;
   }
-  // While probes are held nobody can say that an operation has not ended.
-  const auto pending = is_held_ ? std::span<const watched_operation>{} : view_.table->pending();
-  const std::vector<peer_observation> peers =
-      view_.line != nullptr ? view_.line->peers() : std::vector<peer_observation>{};
+  const std::vector<watched_operation> pending = this->pending();
   const auto verdict = judge({.now = now,
                               .pending = pending,
                               .peers = peers,
@@ -84,7 +88,17 @@ time_point watchdog::look(time_point now) {
   return std::min(next_beat, next_look(now, next_limit(pending), options_.heartbeat_interval));
 }
 
+std::vector<watched_operation> watchdog::pending() const {
+  std::vector<watched_operation> all = view_.captured->running();
+  if (!is_held_) {  // else nobody can say that an operation of the table has not ended
+    const auto launched = view_.table->pending();
+    all.insert(all.end(), launched.begin(), launched.end());
+  }
+  return all;
+}
+
 void watchdog::ask(time_point now) {
+  view_.captured->poll(now);  // reads memory, and so can spoil no capture
   const std::scoped_lock lock{asking_};
   is_held_ = holds_ > 0;
   if (is_held_) {
@@ -99,11 +113,14 @@ void watchdog::ask(time_point now) {
 void watchdog::note(const in_flight_change& change, time_point now) {
   const in_flight_operation& operation = change.operation;
   switch (change.result.state) {
-    case probe_state::queued:  break;
-    case probe_state::running: view_.record->started(operation.flight_index, now); break;
+    case probe_state::pending: view_.record->started(operation.flight_index, change.at); break;
     case probe_state::done:
       view_.record->completed(operation.flight_index, now);
       view_.log->complete(operation.record);
+      // A captured operation ends when its graph is replayed, which says nothing about its time.
+      if (view_.metrics != nullptr && !operation.record.has(operation_flag::captured)) {
+        view_.metrics->ended(operation.record, now - operation.submitted_at);
+      }
       break;
     case probe_state::failed:
       view_.record->failed(operation.flight_index,
@@ -124,6 +141,9 @@ void watchdog::note(const in_flight_change& change, time_point now) {
 
 void watchdog::fail(const watch_verdict& verdict, time_point now) {
   has_failed_ = true;
+  if (view_.metrics != nullptr) {
+    view_.metrics->failed(verdict.code);
+  }
   const auto pending = view_.table->pending();
   for (std::size_t place = 0; place < pending.size(); ++place) {
     if (verdict.operation && pending[place].record.sequence == verdict.operation->sequence) {
@@ -138,6 +158,31 @@ void watchdog::fail(const watch_verdict& verdict, time_point now) {
     view_.line->announce_failure(to_notice(verdict, view_.rank));
   }
   hooks_.on_failure(verdict);
+}
+
+void watchdog::show(time_point now, const std::vector<peer_observation>& peers) const {
+  if (view_.metrics == nullptr) {
+    return;
+  }
+  const auto seconds_since = [&](time_point then) {
+    return std::max(std::chrono::duration<double>(now - then).count(), 0.0);
+  };
+  const auto pending = view_.table->pending();
+  const signature_lane& collectives = view_.log->lane(lane_kind::collectives, 0);
+  metrics_view seen{
+      .pending = pending.size(),
+      .oldest_pending_seconds = pending.empty() ? 0 : seconds_since(pending.front().submitted_at),
+      .collectives_submitted = collectives.submitted(),
+      .collectives_completed = collectives.completed(),
+      .peers = {}};
+  for (const peer_observation& peer : peers) {
+    seen.peers.push_back({.rank = peer.rank,
+                          .silent_seconds = seconds_since(peer.last_heard),
+                          .collectives_submitted = peer.collectives_submitted,
+                          .collectives_completed = peer.collectives_completed,
+                          .is_connected = peer.connection == peer_connection::open});
+  }
+  view_.metrics->looked(std::move(seen));
 }
 
 }  // namespace spark_comm

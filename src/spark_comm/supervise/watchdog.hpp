@@ -7,9 +7,11 @@
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/export.hpp>
 #include <spark_comm/core/time.hpp>
+#include <spark_comm/supervise/captured.hpp>
 #include <spark_comm/supervise/flight_record.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
 #include <spark_comm/supervise/lifeline.hpp>
+#include <spark_comm/supervise/metrics.hpp>
 #include <spark_comm/supervise/options.hpp>
 #include <spark_comm/supervise/signature_log.hpp>
 #include <spark_comm/supervise/ticker.hpp>
@@ -18,6 +20,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 namespace spark_comm {
 
@@ -38,9 +41,11 @@ struct watchdog_hooks {
 struct watchdog_view {
   int rank = 0;
   in_flight_table* table = nullptr;
+  captured_operations* captured = nullptr;
   flight_record* record = nullptr;
   signature_log* log = nullptr;
-  lifeline* line = nullptr;  ///< Null in a world of one.
+  lifeline* line = nullptr;                 ///< Null in a world of one.
+  communicator_metrics* metrics = nullptr;  ///< Null where nobody looks at them.
 };
 
 /// Threads: `wake`, `hold_probes` and `resume_probes` any; the rest one at a time.
@@ -80,8 +85,10 @@ class SPARK_COMM_API watchdog {
  private:
   time_point look(time_point now);
   void ask(time_point now);
+  [[nodiscard]] std::vector<watched_operation> pending() const;
   void note(const in_flight_change& change, time_point now);
   void fail(const watch_verdict& verdict, time_point now);
+  void show(time_point now, const std::vector<peer_observation>& peers) const;
 
   watchdog_view view_;
   supervise_options options_;

@@ -8,6 +8,7 @@
 #include <spark_comm/core/float_types.hpp>
 #include <spark_comm/cuda/stream.hpp>
 #include <spark_comm/kernels/module.hpp>
+#include <spark_comm/kernels/one_shot.hpp>
 #include <spark_comm/kernels/rms_norm.hpp>
 #include <spark_comm/paths/path_of.hpp>
 #include <spark_comm/supervise/operation.hpp>
@@ -103,8 +104,19 @@ void expect_norms(communicator& comm) {
     norm_case<T> each{comm, static_cast<std::size_t>(rows), static_cast<std::size_t>(hidden)};
     const norm_results<T> expected = each.expected();
     const norm_results<T> actual = each.actual();
-    EXPECT_TRUE(same_bits(actual.residual, expected.residual)) << rows << " x " << hidden;
-    EXPECT_TRUE(same_bits(actual.out, expected.out)) << rows << " x " << hidden;
+    const auto [r, h] = std::pair{static_cast<std::size_t>(rows), static_cast<std::size_t>(hidden)};
+    const path_kind way =
+        path_of(comm,
+                {.operation = operation_kind::all_reduce_rms_norm,
+                 .bytes = r * h * sizeof(T),
+                 .staging_bytes = kernels::rms_norm_staging_bytes(r, h, data_type_of<T>)});
+    if (has_order_of_its_own(comm.world_size(), way)) {
+      EXPECT_TRUE(are_near(actual.residual, expected.residual, 0.5F)) << rows << " x " << hidden;
+      EXPECT_TRUE(are_near(actual.out, expected.out, 1.0F)) << rows << " x " << hidden;
+    } else {
+      EXPECT_TRUE(same_bits(actual.residual, expected.residual)) << rows << " x " << hidden;
+      EXPECT_TRUE(same_bits(actual.out, expected.out)) << rows << " x " << hidden;
+    }
   }
 }
 

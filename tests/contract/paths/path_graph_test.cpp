@@ -6,14 +6,17 @@
 #include <spark_comm/collectives/all_reduce.hpp>
 #include <spark_comm/collectives/all_reduce_overlapped.hpp>
 #include <spark_comm/comm/communicator.hpp>
+#include <spark_comm/core/error.hpp>
 #include <spark_comm/core/float_types.hpp>
 #include <spark_comm/core/reduce_op.hpp>
 #include <spark_comm/cuda/graph.hpp>
 #include <spark_comm/cuda/stream.hpp>
+#include <spark_comm/supervise/communicator_state.hpp>
 #include <spark_comm/supervise/operation.hpp>
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <random>
@@ -104,6 +107,58 @@ TEST_P(path_rounds_on, a_graph_is_replayed_with_new_data) {
           }
         }
       }));
+}
+
+// Runs an all-reduce from a graph, then lets rank 1 stay away from a run. The graph is gone before
+// the abort, which would wait for it.
+void expect_that_a_hanging_run_is_named(communicator& comm) {
+  const cuda::stream s = comm.device().create_stream();
+  const device_elements<float> x{comm, count};
+  cuda::capture_scope capture{comm.device(), s};
+  all_reduce(comm, x.span(), reduce_op::sum, s);
+  const cuda::graph recorded = capture.end();
+  const cuda::graph_exec graph = recorded.instantiate();
+  for (int replay = 0; replay < 3; ++replay) {
+    x.write(message<float>(comm.rank(), count, replay), s);
+    graph.launch(s);
+    ASSERT_EQ(comm.wait(s, 10s), wait_result::done);
+    EXPECT_TRUE(same_bits(x.read(s), sum_of_ranks<float>(2, count, replay)));
+  }
+  std::this_thread::sleep_for(700ms);  // longer than a run may take
+  EXPECT_EQ(comm.state(), communicator_state::ready);
+  if (comm.rank() == 1) {
+    return;
+  }
+  graph.launch(s);
+  const auto began = std::chrono::steady_clock::now();
+  try {
+    static_cast<void>(comm.wait(s, 10s));
+    ADD_FAILURE() << "the run has ended without rank 1";
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.kind(), errc::timed_out) << failure.what();
+    EXPECT_EQ(failure.context().peers, std::vector{1}) << failure.what();
+    EXPECT_NE(failure.message().find("in a graph"), std::string::npos) << failure.what();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 3s);
+}
+
+TEST(graph_of_nccl, a_replay_that_hangs_is_named_and_idle_graphs_are_not) {
+  for (const path_kind path : {nccl, exchange}) {
+    const shared_value<std::atomic<bool>> is_over;
+    const auto run = [&](communicator& comm) {
+      expect_that_a_hanging_run_is_named(comm);
+      if (comm.rank() == 0) {
+        is_over->store(true);
+      }
+      while (!is_over->load()) {
+        std::this_thread::sleep_for(1ms);
+      }
+      comm.abort();
+    };
+    expect_all_succeeded(run_paths(2, paths_by(path), run, [](int, join_options& options) {
+      options.operation_deadline = 500ms;
+    }));
+  }
 }
 
 TEST(all_reduce_overlapped, several_run_beside_a_stream_and_are_joined) {

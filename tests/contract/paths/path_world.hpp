@@ -17,7 +17,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -155,6 +157,17 @@ template <typename T>
     values[i] = test::from_float<T>(sum);
   }
   return values;
+}
+
+/// Whether NCCL itself sums here, which on a GPU does it in an order of its own and rounds between.
+[[nodiscard]] inline bool has_order_of_its_own(int size, path_kind path) {
+  return is_on_gpu() && size > 2 && path == path_kind::nccl;
+}
+
+template <typename T>
+[[nodiscard]] bool are_near(const std::vector<T>& a, const std::vector<T>& b, float tolerance) {
+  return std::ranges::equal(
+      a, b, [&](T x, T y) { return std::abs(test::to_float(x) - test::to_float(y)) <= tolerance; });
 }
 
 template <typename T>

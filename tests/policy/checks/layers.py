@@ -69,7 +69,9 @@ def include_violation(tree, path, quoted, target, public):
         return f"public header includes {target}"
     if quoted:
         folder = posixpath.dirname(path)
-        candidates = [posixpath.normpath(posixpath.join(folder, target)), f"src/host/{target}"]
+        candidates = [
+            posixpath.normpath(posixpath.join(folder, target)), f"src/host/{target}", f"app/{target}"
+        ]
         if layer and not any(c in tree.files and layer_of(c) == layer for c in candidates):
             return f'"{target}" is no file of its own layer; write <spark_comm/layer/file.hpp>'
         return None

@@ -82,8 +82,8 @@ TEST(command_line, check_and_info_take_theirs) {
 
 TEST(command_line, whatever_is_not_accepted_is_told_in_one_line) {
   const std::vector<std::pair<std::vector<std::string>, const char*>> table = {
-      {{}, "accepted are bench, check, info, launch, trace, demo, tune, help"},
-      {{"dance"}, "accepted are bench, check, info, launch, trace, demo, tune, help"},
+      {{}, "accepted are bench, check, info, doctor, launch, trace, demo, tune, help"},
+      {{"dance"}, "accepted are bench, check, info, doctor, launch, trace, demo, tune, help"},
       {{"bench"}, "operation"},
       {{"bench", "all-reduce"}, "accepted are all_reduce, reduce, broadcast, all_gather"},
       {{"bench", "all_reduce", "--speed"}, "accepted are --help, --min, --max"},
@@ -100,7 +100,7 @@ TEST(command_line, whatever_is_not_accepted_is_told_in_one_line) {
       {{"check", "all_reduce"}, "accepted are --help, --runtime"},
       {{"info", "--yaml"}, "accepted are --help, --runtime, --nccl, --json"},
       {{"help", "dance"},
-       "help dance: accepted are bench, check, info, launch, trace, demo, tune, help"},
+       "help dance: accepted are bench, check, info, doctor, launch, trace, demo, tune, help"},
   };
   for (const auto& [arguments, text] : table) {
     const std::string told = refusal(arguments);

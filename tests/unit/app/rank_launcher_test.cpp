@@ -163,6 +163,19 @@ TEST(rank_launcher, a_request_to_end_ends_all_ranks) {
   EXPECT_EQ(result.text, "interrupted by SIGTERM");
 }
 
+TEST(rank_launcher, signals_are_passed_on_as_they_came) {
+  const std::string us = std::to_string(::getpid());
+  heard lines;
+  rank_launcher launcher{{.run = 20s, .grace = 10s}, lines.handler(), 4};
+  launcher.start(shell("trap 'echo usr1; kill -INT " + us +
+                       "' USR1; trap 'echo int; exit 3' INT; kill -USR1 " + us +
+                       "; while :; do sleep 0.01; done"));
+  const launch_result result = launcher.run();
+  EXPECT_EQ(result.exit_code, 128 + SIGINT);
+  EXPECT_EQ(result.text, "interrupted by SIGINT");
+  EXPECT_THAT(lines.output, ElementsAre("[rank 4] usr1", "[rank 4] int"));
+}
+
 TEST(rank_launcher, a_program_that_is_not_there_is_named) {
   heard lines;
   rank_launcher launcher{quick(), lines.handler()};

@@ -4,6 +4,7 @@
 
 #include <spark_comm/collectives/detail/check.hpp>
 #include <spark_comm/comm/detail/communicator_core.hpp>
+#include <spark_comm/comm/detail/registry.hpp>
 #include <spark_comm/comm/options.hpp>
 #include <spark_comm/comm/runtime.hpp>
 #include <spark_comm/core/data_type.hpp>
@@ -41,7 +42,8 @@ class check : public ::testing::Test {
   std::shared_ptr<communicator_core> core_ = std::make_shared<communicator_core>(
       runtime::from_parts(runtime_kind::host, tables_.cuda.driver(), tables_.nccl.library()),
       world{.address = "127.0.0.1:1", .rank = 1, .world_size = 4},
-      join_options{.supervise = {}});
+      join_options{.supervise = {}},
+      std::make_shared<registry>());
   alignas(16) std::array<std::byte, 64> memory_{};
 };
 
@@ -108,7 +110,8 @@ TEST_F(check, fp8_is_reduced_only_where_hardware_and_library_do) {
     const communicator_core core{
         runtime::from_parts(runtime_kind::nvidia, tables_.cuda.driver(), tables_.nccl.library()),
         world{.address = {}, .rank = 0, .world_size = 1},
-        join_options{.supervise = {}}};
+        join_options{.supervise = {}},
+        std::make_shared<registry>()};
     return core.can_reduce_fp8();
   };
   EXPECT_TRUE(reduces(9, 22809));

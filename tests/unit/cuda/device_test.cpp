@@ -134,25 +134,37 @@ TEST(device_scope, puts_the_callers_device_back) {
   EXPECT_EQ(native.cuda.current(), zero.context());
 }
 
-TEST(device_scope, failed_push_pops_nothing) {
+TEST(device_scope, changes_nothing_where_nothing_is_to_change) {
   testing::scripted_tables native;
   const device opened = device::open(native.cuda.driver(), 0);
-  native.script.answer("cuCtxPushCurrent_v2", {abi::results::invalid_context});
-  expect_error(errc::device_failed, "cuCtxPushCurrent_v2 returned 201", [&] {
-    const device_scope scope{opened};
-  });
-  EXPECT_EQ(native.script.count("cuCtxPopCurrent_v2"), 0);
+  const device_scope outer{opened};
+  native.script.forget_calls();
+  {
+    const device_scope inner{opened};
+  }
+  EXPECT_EQ(native.script.count("cuCtxSetCurrent"), 0);
 }
 
-TEST(device_scope, failed_pop_is_reported) {
+TEST(device_scope, failed_entry_throws) {
+  testing::scripted_tables native;
+  const device opened = device::open(native.cuda.driver(), 0);
+  for (const char* const call : {"cuCtxGetCurrent", "cuCtxSetCurrent"}) {
+    native.script.answer(call, {abi::results::invalid_context});
+    expect_error(errc::device_failed, std::string{call} + " returned 201", [&] {
+      const device_scope scope{opened};
+    });
+  }
+}
+
+TEST(device_scope, failed_leave_is_reported) {
   testing::scripted_tables native;
   const testing::log_capture log;
   const device opened = device::open(native.cuda.driver(log.log()), 0);
-  native.script.answer("cuCtxPopCurrent_v2", {abi::results::invalid_context});
   {
     const device_scope scope{opened};
+    native.script.answer("cuCtxSetCurrent", {abi::results::invalid_context});
   }
-  EXPECT_NE(log.text().find("cuCtxPopCurrent_v2"), std::string::npos);
+  EXPECT_NE(log.text().find("cuCtxSetCurrent"), std::string::npos);
 }
 
 // The current device is the caller's before and after every call, also when the call fails.

@@ -101,9 +101,9 @@ TEST_F(cuda_memory, failed_free_is_reported) {
   EXPECT_NE(log_.text().find("cuMemFree_v2 returned 700"), std::string::npos) << log_.text();
   {
     const auto buffer = device_buffer::allocate(device_, 4);
-    native_.script.answer("cuCtxPushCurrent_v2", {abi::results::deinitialized});
+    native_.script.answer("cuCtxGetCurrent", {abi::results::deinitialized});
   }
-  EXPECT_NE(log_.text().find("cuCtxPushCurrent_v2 returned 4"), std::string::npos) << log_.text();
+  EXPECT_NE(log_.text().find("cuCtxGetCurrent returned 4"), std::string::npos) << log_.text();
 }
 
 TEST_F(cuda_memory, pinned_memory_has_two_addresses) {

@@ -22,6 +22,10 @@ extern "C" {
 SPARK_COMM_CUDA_FUNCTIONS(SPARK_COMM_DECLARE_CALL)
 #undef SPARK_COMM_DECLARE_CALL
 
+// Not called by the library; the host runtime has them for other programs.
+abi::result cuCtxPushCurrent_v2(abi::context context);
+abi::result cuCtxPopCurrent_v2(abi::context* context);
+
 int spark_comm_host_live_handles(int kind);
 
 }  // extern "C"

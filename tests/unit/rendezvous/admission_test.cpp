@@ -24,7 +24,6 @@ nonce process(int number) {
 /// Rank 1 of 3 is seated, as process 1; everybody has the same version and a device of its own.
 seating house() {
   seating table{.world_size = 3,
-                .generation = 4,
                 .facts = {{"version", "1"},
                           {"file", "x", fact_rule::reported},
                           {"device", "d0", fact_rule::distinct}},
@@ -58,7 +57,7 @@ TEST(admission, decides_by_the_first_thing_that_does_not_fit) {
       {"version",
        [](hello_message& g) { g.version = 9; },
        verdict::clash,
-       "the guest speaks 9, rank 0 speaks 1"},
+       "the guest speaks 9, rank 0 speaks 2"},
       {"world",
        [](hello_message& g) { g.world_size = 2; },
        verdict::refuse,
@@ -69,14 +68,12 @@ TEST(admission, decides_by_the_first_thing_that_does_not_fit) {
        "rank 0 cannot join rank 0"},
       {"negative", [](hello_message& g) { g.rank = -1; }, verdict::refuse, "rank -1 cannot"},
       {"beyond", [](hello_message& g) { g.rank = 3; }, verdict::refuse, "rank 3 cannot"},
-      {"old",
-       [](hello_message& g) { g.generation = 3; },
+      {"old", [](hello_message& g) { g.generation = 3; }, verdict::accept, ""},
+      {"ahead", [](hello_message& g) { g.generation = 5; }, verdict::accept, ""},
+      {"survivors alone",
+       [](hello_message& g) { g.who = membership::survivors; },
        verdict::refuse,
-       "generation 3 is over: rank 0 is in generation 4"},
-      {"early",
-       [](hello_message& g) { g.generation = 5; },
-       verdict::refuse,
-       "generation 5 has not begun"},
+       "rank 2 meets the survivors alone, rank 0 meets the whole world"},
       {"equal fact",
        [](hello_message& g) { g.facts[0].value = "2"; },
        verdict::clash,
@@ -118,12 +115,35 @@ TEST(admission, decides_by_the_first_thing_that_does_not_fit) {
   }
 }
 
+TEST(admission, the_host_need_not_be_rank_0) {
+  seating table = house();
+  table.host = 2;
+  hello_message hello = guest();
+  EXPECT_THAT(admit(table, hello).reason, HasSubstr("rank 2 cannot join rank 2"));
+  hello.rank = 0;
+  EXPECT_EQ(admit(table, hello).what, verdict::accept);
+  hello.facts[2].value = "d0";
+  EXPECT_THAT(admit(table, hello).reason, HasSubstr("is that of rank 2 as well"));
+}
+
 TEST(admission, a_reported_difference_is_a_remark) {
   hello_message hello = guest();
   hello.facts[1].value = "y";
   const admission decision = admit(house(), hello);
   EXPECT_EQ(decision.what, verdict::accept);
   EXPECT_EQ(decision.remarks, std::vector<std::string>{"file differs: rank 2 has y, rank 0 has x"});
+  hello.facts[1].value = "";
+  hello.facts[1].note = "/b.so";
+  EXPECT_EQ(admit(house(), hello).remarks,
+            std::vector<std::string>{"file differs: rank 2 has none (/b.so), rank 0 has x"});
+}
+
+TEST(admission, a_note_is_not_compared) {
+  hello_message hello = guest();
+  hello.facts[0].note = hello.facts[1].note = "elsewhere";
+  const admission decision = admit(house(), hello);
+  EXPECT_EQ(decision.what, verdict::accept);
+  EXPECT_TRUE(decision.remarks.empty());
 }
 
 TEST(backoff, grows_from_the_shortest_pause_to_the_longest) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // Where ranks meet: families, names, files; and what a meeting leaves behind.
 #include "unit/rendezvous/ranks.hpp"
+#include "unit/rendezvous/raw_peer.hpp"
 
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/rendezvous/address.hpp>
@@ -118,13 +119,27 @@ TEST(point, a_file_brings_ranks_together_and_is_gone_afterwards) {
 TEST(point, a_file_that_a_dead_head_left_is_waited_out) {
   const folder shared;
   const std::string path = shared.file("meeting");
-  std::ofstream{path} << "spark_comm meeting 1\ngeneration 0\n127.0.0.1:1\n";
+  std::ofstream{path} << "spark_comm meeting 1\ngeneration 1\n127.0.0.1:1\n";
   const outcome alone = worker("file://" + path, 1, 2, 300ms).get();
   EXPECT_EQ(alone.failure.value().kind(), errc::timed_out);
   EXPECT_THAT(alone.text(), HasSubstr("could not connect to 127.0.0.1:1"));
   auto other = worker("file://" + path, 1, 2);
   head first{2, 10s, {}, "file://" + path};
   EXPECT_TRUE(other.get().is_met());
+  EXPECT_TRUE(first.result().is_met());
+}
+
+TEST(point, a_dead_address_leaves_time_for_the_next) {
+  const folder shared;
+  const std::string path = shared.file("meeting");
+  const raw_listener frozen;  // is connected to, and never answers
+  head first{2};
+  const std::vector<detail::tcp::endpoint> at = {*detail::try_parse_numeric(frozen.where()),
+                                                 *detail::try_parse_numeric(first.where())};
+  std::ofstream{path} << detail::point_text(1, at);
+  const outcome other = worker("file://" + path, 1, 2, 2s).get();
+  EXPECT_TRUE(other.is_met()) << other.text();
+  EXPECT_LT(other.took, 2s);
   EXPECT_TRUE(first.result().is_met());
 }
 
@@ -141,6 +156,7 @@ TEST(point, the_files_text_is_read_back_and_anything_else_refused) {
                                                  *detail::try_parse_numeric("[2001:db8::1]:5")};
   EXPECT_EQ(parse_point(detail::point_text(3, at), 3).endpoints, at);
   EXPECT_THAT(parse_point(detail::point_text(3, at), 4).failure, HasSubstr("generation"));
+  EXPECT_EQ(parse_point(detail::point_text(3, at), 1).endpoints, at) << "a new process knows none";
   EXPECT_THAT(parse_point(detail::point_text(3, {}), 3).failure, HasSubstr("no address"));
   EXPECT_THAT(parse_point("", 0).failure, HasSubstr("not a meeting point"));
   EXPECT_THAT(parse_point(std::string(100, '\0'), 0).failure, HasSubstr("not a meeting point"));

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <netinet/in.h>
 #include <optional>
+#include <poll.h>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -151,6 +152,12 @@ class raw_listener {
 
   [[nodiscard]] raw_socket accept() const {
     return raw_socket{::accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC)};
+  }
+
+  /// Whether somebody has connected and waits to be accepted.
+  [[nodiscard]] bool has_guest() const {
+    pollfd wanted{.fd = socket_.fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&wanted, 1, 0) != 0;
   }
 
   void close() { socket_.close(); }

@@ -91,7 +91,7 @@ TEST(stranger, another_protocol_version_ends_it_on_both_sides_with_both_versions
   guest.send_frame(frame_kind::hello, raw_hello(1, 2, 9));
   const auto refusal = guest.read_frame(frame_kind::refusal);
   ASSERT_TRUE(refusal);
-  EXPECT_THAT(detail::decode_refusal(*refusal)->reason, HasSubstr("speaks 9, rank 0 speaks 1"));
+  EXPECT_THAT(detail::decode_refusal(*refusal)->reason, HasSubstr("speaks 9, rank 0 speaks 2"));
   guest.close();
   const outcome out = first.result();
   EXPECT_EQ(out.failure.value().kind(), errc::mismatch) << out.text();
@@ -167,9 +167,12 @@ TEST(stranger, an_identifier_cut_short_is_not_padded) {
   auto guest = worker(listener.where(), 1, 2);
   raw_socket line = listener.accept();
   EXPECT_TRUE(line.read_frame(frame_kind::hello));
-  line.send_frame(
-      frame_kind::roster,
-      encode(detail::roster_message{.round = 1, .secret = {}, .listeners = {"", "127.0.0.1:1"}}));
+  line.send_frame(frame_kind::roster,
+                  encode(detail::roster_message{.round = 1,
+                                                .generation = 1,
+                                                .secret = {},
+                                                .members = {0, 1},
+                                                .listeners = {"127.0.0.1:1", "127.0.0.1:1"}}));
   EXPECT_TRUE(line.read_frame(frame_kind::ready));
   line.send_frame(frame_kind::commit, encode(detail::round_message{.round = 1}));
   EXPECT_TRUE(line.read_frame(frame_kind::committed));

@@ -39,7 +39,7 @@ TEST(wire, a_header_is_little_endian) {
 }
 
 TEST(wire, an_unknown_kind_is_no_header) {
-  for (const int kind : {0, 12, 15, 19, 34, 255}) {
+  for (const int kind : {0, 14, 15, 19, 34, 255}) {
     std::array<std::byte, frame_header_bytes> raw{};
     raw[4] = static_cast<std::byte>(kind);
     EXPECT_FALSE(decode_header(raw)) << kind;
@@ -85,12 +85,20 @@ TEST(wire, the_other_messages_come_back_whole) {
   EXPECT_EQ(decode_refusal(encode(refusal_message{"no"}))->reason, "no");
   EXPECT_EQ(decode_waiting(encode(waiting_message{{2, 5}}))->missing, (std::vector{2, 5}));
   EXPECT_EQ(decode_round(encode(round_message{9}))->round, 9U);
-  roster_message roster{.round = 3, .secret = {}, .listeners = {"", "127.0.0.1:1"}};
+  roster_message roster{.round = 3,
+                        .generation = 5,
+                        .host = 1,
+                        .secret = {},
+                        .members = {0, 2},
+                        .listeners = {"", "127.0.0.1:1"}};
   roster.secret.fill(std::byte{1});
   const auto back = decode_roster(encode(roster));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->round, 3U);
   EXPECT_EQ(back->secret, roster.secret);
+  EXPECT_EQ(back->generation, 5U);
+  EXPECT_EQ(back->host, 1);
+  EXPECT_EQ(back->members, roster.members);
   EXPECT_EQ(back->listeners, roster.listeners);
   const auto mesh =
       decode_mesh_hello(encode(mesh_hello_message{.rank = 4, .secret = roster.secret}));
@@ -150,7 +158,11 @@ TEST(wire, whatever_is_accepted_is_what_the_encoder_writes) {
   const auto pick = [&random](std::size_t below) {
     return static_cast<std::size_t>(random()) % below;
   };
-  roster_message roster{.round = 3, .secret = {}, .listeners = {"", "127.0.0.1:1", "[::1]:2"}};
+  const roster_message roster{.round = 3,
+                              .generation = 2,
+                              .secret = {},
+                              .members = {0, 1, 2},
+                              .listeners = {"", "127.0.0.1:1", "[::1]:2"}};
   const std::vector<bytes> seeds = {
       encode(sample_hello()),
       encode(refusal_message{"world size differs"}),

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,15 @@ class fake_session final : public rendezvous::session {
   [[nodiscard]] int rank() const noexcept override { return rank_; }
 
   [[nodiscard]] int world_size() const noexcept override { return world_size_; }
+
+  [[nodiscard]] world place() const override {
+    world mine;
+    mine.rank = rank_;
+    mine.world_size = world_size_;
+    return mine;
+  }
+
+  [[nodiscard]] std::uint64_t generation() const noexcept override { return 1; }
 
   [[nodiscard]] std::vector<rendezvous::bytes> all_gather(std::span<const std::byte> /*mine*/,
                                                           const deadline& /*until*/) override {

@@ -39,14 +39,18 @@ TEST(options, every_variable_reaches_its_field) {
                                           {"SPARK_COMM_HEARTBEAT_MS", "20"},
                                           {"SPARK_COMM_SILENCE_MS", "700"},
                                           {"SPARK_COMM_FLIGHT_DIR", "/var/tmp"},
-                                          {"SPARK_COMM_FLIGHT_ENTRIES", "64"}});
+                                          {"SPARK_COMM_FLIGHT_ENTRIES", "64"},
+                                          {"SPARK_COMM_METRICS_DIR", "/metrics"},
+                                          {"SPARK_COMM_METRICS_PORT", "9400"}});
   EXPECT_EQ(options.enabled, supervision::off);
   EXPECT_EQ(options.check, mismatch_check::strict);
   EXPECT_EQ(options.heartbeat_interval, 20ms);
   EXPECT_EQ(options.silence_limit, 700ms);
   EXPECT_EQ(options.record_directory, "/var/tmp");
   EXPECT_EQ(options.record_capacity, 64U);
-  EXPECT_EQ(std::size(supervise_variables), 6U);
+  EXPECT_EQ(options.metrics_directory, "/metrics");
+  EXPECT_EQ(options.metrics_port, 9400);
+  EXPECT_EQ(std::size(supervise_variables), 8U);
 }
 
 TEST(options, what_is_not_set_keeps_its_default) {
@@ -78,6 +82,8 @@ TEST(options, wrong_values_are_refused_by_name) {
       {"SPARK_COMM_SILENCE_MS", "299", "not at least three heartbeats (300 ms)"},
       {"SPARK_COMM_FLIGHT_ENTRIES", "0", "record_capacity is '0', not 1 to 1048576"},
       {"SPARK_COMM_FLIGHT_ENTRIES", "1048577", "not 1 to 1048576"},
+      {"SPARK_COMM_METRICS_PORT", "65536", "SPARK_COMM_METRICS_PORT is '65536', not a port"},
+      {"SPARK_COMM_METRICS_PORT", "http", "not a whole number"},
   };
   for (const row& each : rows) {
     try {

@@ -25,7 +25,7 @@ class scripted_probe {
     made.record.stream = stream;
     made.submitted_at = time_point{std::chrono::seconds{1000}};
     made.limits = {.queued = std::chrono::seconds{2}, .running = std::chrono::seconds{2}};
-    made.probe = {.poll = poll, .release = release, .context = this, .token = sequence};
+    made.probe = {.poll = poll, .context = this, .token = sequence};
     return made;
   }
 
@@ -43,11 +43,9 @@ class scripted_probe {
 
   [[nodiscard]] int asked() const { return asked_; }
 
-  [[nodiscard]] int released() const { return released_; }
-
  private:
   struct answer {
-    probe_state state = probe_state::queued;
+    probe_state state = probe_state::pending;
     errc code = errc::internal;
     native_domain domain = native_domain::none;
     std::int32_t number = 0;
@@ -63,13 +61,8 @@ class scripted_probe {
             .native_number = given.number};
   }
 
-  static void release(void* context, std::uint64_t /*token*/) noexcept {
-    ++static_cast<scripted_probe*>(context)->released_;
-  }
-
   std::array<std::atomic<answer>, most> answers_{};
   std::atomic<int> asked_{0};
-  std::atomic<int> released_{0};
 };
 
 }  // namespace spark_comm

@@ -13,7 +13,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <future>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <utility>
@@ -70,6 +73,15 @@ class supervised_rank {
              .native_health = {},
              .on_thread_start = {}}) {
     supervisor_.start();
+  }
+
+  /// Until the watchdog has seen the operation end.
+  void wait_for_end(std::uint64_t sequence) {
+    std::optional<flight_entry> entry;
+    while (!entry || entry->stage != flight_stage::completed) {
+      std::this_thread::yield();
+      entry = supervisor_.record().find(sequence - 1);
+    }
   }
 
   /// False when it is not followed.
@@ -151,15 +163,13 @@ TEST(supervisor, follows_operations_to_their_end_in_the_record) {
     // Goes ahead of the watchdog as far as the table has room, which crowds it and so wakes it.
     constexpr int lead = in_flight_table::default_capacity - 64;
     for (int each = 1; each <= 3000; ++each) {
-      while (each - alone.probe.released() > lead) {
-        std::this_thread::yield();
+      if (each > lead) {
+        alone.wait_for_end(static_cast<std::uint64_t>(each - lead));
       }
       alone.probe.set(static_cast<std::uint64_t>(each), probe_state::done);
       ASSERT_TRUE(alone.issue(static_cast<std::uint64_t>(each)));
     }
-    while (alone.probe.released() < 3000) {
-      std::this_thread::yield();
-    }
+    alone.wait_for_end(3000);
     alone->say_farewell();
     EXPECT_TRUE(alone->peers().empty());
     alone->stop(flight_end::closed);
@@ -170,6 +180,69 @@ TEST(supervisor, follows_operations_to_their_end_in_the_record) {
   ASSERT_EQ(log.entries.size(), 3000U);
   for (const flight_entry& entry : log.entries) {
     EXPECT_EQ(entry.stage, flight_stage::completed);
+  }
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream file{path};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+TEST(supervisor, shows_metrics_of_what_the_watchdog_saw) {
+  const temporary_directory folder;
+  live_network live{2};
+  supervise_options options;
+  options.heartbeat_interval = 5ms;
+  options.metrics_directory = folder.path();
+  {
+    supervised_rank zero{&live.network.at(0), 0, 2, options};
+    supervised_rank one{&live.network.at(1), 1, 2, options};
+    for (supervised_rank* rank : {&zero, &one}) {
+      rank->probe.set(1, probe_state::done);
+      rank->issue(4);
+    }
+    for (supervised_rank* rank : {&zero, &one}) {
+      while ((*rank)->record().recent(1).at(0).stage != flight_stage::completed) {
+        std::this_thread::yield();
+      }
+    }
+    one.issue(4, 50ms);
+    EXPECT_EQ(one.failure().code, errc::timed_out);
+    EXPECT_EQ(zero.failure().code, errc::peer_lost);
+    live.stop();
+  }
+  const std::string one = content_of(folder.path() + "/spark_comm-tp-rank1.prom");
+  for (const char* const line :
+       {"spark_comm_up{communicator=\"tp\",rank=\"1\"} 0",
+        "_seconds_count{communicator=\"tp\",rank=\"1\",operation=",
+        "code=\"timed_out\"} 1",
+        "spark_comm_collectives_submitted{communicator=\"tp\",rank=\"1\"} 2",
+        "peer=\"0\"} "}) {
+    EXPECT_THAT(one, HasSubstr(line));
+  }
+  EXPECT_THAT(content_of(folder.path() + "/spark_comm-tp-rank0.prom"),
+              HasSubstr("code=\"peer_lost\"} 1"));
+}
+
+TEST(supervisor, keeps_no_metrics_where_nobody_asks_or_supervision_is_off) {
+  const temporary_directory folder;
+  supervise_options options;
+  options.enabled = supervision::off;
+  options.metrics_directory = folder.path();
+  const supervised_rank off{nullptr, 0, 1, options};
+  const supervised_rank unasked{nullptr, 0, 1, {}};
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(supervisor, says_where_metrics_cannot_be_written) {
+  supervise_options options;
+  options.metrics_directory = "/no/such/folder";
+  try {
+    const supervised_rank rank{nullptr, 0, 1, options};
+    FAIL();
+  } catch (const error& failure) {
+    EXPECT_EQ(failure.kind(), errc::system_failed);
+    EXPECT_THAT(failure.what(), HasSubstr("/no/such/folder/spark_comm-tp-rank0.prom"));
   }
 }
 
@@ -207,15 +280,24 @@ TEST(supervisor, does_nothing_when_it_is_off) {
   EXPECT_EQ(zero->record().recent(5).size(), 1U);
 }
 
+TEST(supervisor, sees_a_captured_operation_hang) {
+  supervised_rank alone{nullptr, 0, 1, {}};
+  in_flight_operation made = alone.probe.operation(1);
+  made.record.set(operation_flag::captured);
+  alone.probe.set(1, probe_state::pending);
+  alone->follow_captured({.record = made.record, .limit = 50ms, .probe = made.probe});
+  const watch_verdict verdict = alone.failure();
+  EXPECT_EQ(verdict.code, errc::timed_out);
+  EXPECT_THAT(verdict.text, HasSubstr("has been running in a graph"));
+}
+
 TEST(supervisor, holds_its_probes_for_a_capture) {
   supervised_rank alone{nullptr, 0, 1, {}};
   alone->hold_probes();
   alone.issue(4, 50ms);
   alone.probe.set(1, probe_state::done);
   alone->resume_probes();
-  while (alone.probe.released() < 1) {
-    std::this_thread::yield();
-  }
+  alone.wait_for_end(1);
 }
 
 }  // namespace

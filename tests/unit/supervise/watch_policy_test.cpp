@@ -83,7 +83,7 @@ TEST(watch_policy, decides_by_this_table) {
        [](scene& s) { s.at(2s); },
        errc::timed_out,
        {},
-       "has not been seen to start, queued for 2.0 s; every rank has issued it, unfinished on "
+       "has been queued behind others for 2.0 s; every rank has issued it, unfinished on "
        "ranks 1, 2 as well"},
       {"the running clock starts with the start",
        [](scene& s) {
@@ -101,6 +101,25 @@ TEST(watch_policy, decides_by_this_table) {
        errc::timed_out,
        {},
        "has been running for 2.0 s"},
+      {"a run of a graph is held up by whoever is silent",
+       [](scene& s) {
+         s.pending[0].record.set(operation_flag::captured);
+         s.pending[0].started_at = start;
+         s.at(2s);
+         s.peers[0].last_heard = start;
+       },
+       errc::timed_out,
+       {1},
+       "has been running in a graph for 2.0 s; rank 1 has not been heard for 2.0 s"},
+      {"a run of a graph that nobody is silent about",
+       [](scene& s) {
+         s.pending[0].record.set(operation_flag::captured);
+         s.pending[0].started_at = start;
+         s.at(2s);
+       },
+       errc::timed_out,
+       {},
+       "in a graph for 2.0 s; all ranks are alive, and may not have launched the same graph"},
       {"no limit, no end",
        [](scene& s) {
          s.pending[0].limits = {};
@@ -317,7 +336,7 @@ TEST(watch_policy, a_world_of_one_is_told_its_time_only) {
   scene alone;
   alone.peers.clear();
   alone.at(2s);
-  EXPECT_EQ(alone.judged()->text, "has not been seen to start, queued for 2.0 s");
+  EXPECT_EQ(alone.judged()->text, "has been queued behind others for 2.0 s");
 }
 
 TEST(watch_policy, knows_the_next_limit) {

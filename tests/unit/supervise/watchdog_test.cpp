@@ -3,6 +3,7 @@
 #include "unit/supervise/manual_time.hpp"
 #include "unit/supervise/scripted_probe.hpp"
 
+#include <spark_comm/supervise/captured.hpp>
 #include <spark_comm/supervise/ticker.hpp>
 #include <spark_comm/supervise/watchdog.hpp>
 
@@ -36,7 +37,12 @@ class watched_rank {
         record(flight_record::create({.rank = rank, .world_size = world_size}, "", 64)),
         line(
             network.at(rank), log, {.generation = 1}, [] {}, diagnostics{}, time),
-        dog({.rank = rank, .table = &table, .record = &record, .log = &log, .line = &line},
+        dog({.rank = rank,
+             .table = &table,
+             .captured = &captured,
+             .record = &record,
+             .log = &log,
+             .line = &line},
             {},
             {.on_failure = [this](const watch_verdict& verdict) { verdicts.push_back(verdict); },
              .native_health = [this] { return health; },
@@ -63,6 +69,7 @@ class watched_rank {
   signature_log log;
   flight_record record;
   in_flight_table table;
+  captured_operations captured;
   lifeline line;
   std::optional<native_failure> health;
   std::vector<watch_verdict> verdicts;
@@ -96,8 +103,6 @@ TEST_F(watchdog_of_two, lets_well_alone) {
   zero.issue();
   one.issue();
   pass(1s);
-  zero.probe.set(1, probe_state::running);
-  pass(100ms);
   zero.probe.set(1, probe_state::done);
   one.probe.set(1, probe_state::done);
   pass(10s);
@@ -105,6 +110,27 @@ TEST_F(watchdog_of_two, lets_well_alone) {
   EXPECT_EQ(zero.record.find(0)->stage, flight_stage::completed);
   EXPECT_TRUE(zero.record.find(0)->started_ns.has_value());
   EXPECT_EQ(zero.line.peers()[0].collectives_completed, 1U);
+}
+
+TEST_F(watchdog_of_two, sees_a_run_of_a_graph_that_does_not_end) {
+  in_flight_operation made = zero.probe.operation(1);
+  made.record.set(operation_flag::captured);
+  zero.captured.add({.record = made.record, .limit = 2s, .probe = made.probe});
+  zero.probe.set(1, probe_state::done);
+  pass(10s);
+  EXPECT_TRUE(zero.verdicts.empty()) << "nobody has run it";
+  zero.probe.set(1, probe_state::pending);
+  zero.dog.hold_probes();  // what reads memory only goes on
+  pass(1900ms);
+  EXPECT_TRUE(zero.verdicts.empty());
+  pass(300ms);
+  ASSERT_EQ(zero.verdicts.size(), 1U);
+  EXPECT_EQ(zero.verdicts[0].code, errc::timed_out);
+  EXPECT_THAT(zero.verdicts[0].peers, ElementsAre(1));
+  EXPECT_THAT(zero.verdicts[0].text,
+              HasSubstr("has been running in a graph for 2.0 s; rank 1 is alive, and may not have "
+                        "launched the same graph"));
+  zero.dog.resume_probes();
 }
 
 TEST_F(watchdog_of_two, names_the_rank_that_did_not_come) {
@@ -203,7 +229,11 @@ TEST_F(watchdog_of_two, looks_often_only_when_a_limit_is_near) {
 
 TEST_F(watchdog_of_two, what_a_hook_throws_is_reported_and_the_watch_goes_on) {
   std::vector<std::string> said;
-  watchdog dog{{.rank = 0, .table = &zero.table, .record = &zero.record, .log = &zero.log},
+  watchdog dog{{.rank = 0,
+                .table = &zero.table,
+                .captured = &zero.captured,
+                .record = &zero.record,
+                .log = &zero.log},
                {},
                {.on_failure = [](const watch_verdict&) {},
                 .native_health = []() -> std::optional<native_failure> {
@@ -219,11 +249,12 @@ TEST_F(watchdog_of_two, what_a_hook_throws_is_reported_and_the_watch_goes_on) {
 TEST(watchdog, runs_on_a_thread_of_its_own) {
   scripted_probe probe;
   in_flight_table table;
+  captured_operations captured;
   signature_log log{1};
   auto record = flight_record::create({}, "", 64);
   std::promise<watch_verdict> failed;
   std::atomic<bool> is_prepared{false};
-  watchdog dog{{.rank = 0, .table = &table, .record = &record, .log = &log},
+  watchdog dog{{.rank = 0, .table = &table, .captured = &captured, .record = &record, .log = &log},
                {},
                {.on_failure = [&](const watch_verdict& verdict) { failed.set_value(verdict); },
                 .native_health = {},
@@ -240,7 +271,6 @@ TEST(watchdog, runs_on_a_thread_of_its_own) {
   EXPECT_TRUE(is_prepared);
   dog.stop();
   dog.stop();
-  EXPECT_EQ(probe.released(), 1);
 }
 
 TEST(ticker, steps_at_once_then_when_woken_and_stops) {

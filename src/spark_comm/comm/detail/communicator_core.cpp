@@ -3,6 +3,7 @@
 #include <spark_comm/comm/detail/bounded.hpp>
 #include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
+#include <spark_comm/comm/environment_check.hpp>
 #include <spark_comm/comm/options.hpp>
 #include <spark_comm/comm/runtime.hpp>
 #include <spark_comm/core/diagnostics.hpp>
@@ -84,12 +85,19 @@ std::string as_hex(std::span<const std::uint8_t> raw) {
 
 }  // namespace
 
-communicator_core::communicator_core(runtime loaded, world place, join_options options)
+communicator_core::communicator_core(runtime loaded,
+                                     world place,
+                                     join_options options,
+                                     std::shared_ptr<registry> registered,
+                                     lineage before)
     : loaded_((validate(place, options), std::move(loaded))),
       place_(std::move(place)),
       options_(std::move(options)),
       device_(open_device(loaded_, place_, options_)),
       can_reduce_fp8_(reduces_fp8(loaded_, device_)),
+      generation_(before.generation + 1),
+      registered_(std::move(registered)),
+      before_(std::move(before)),
       paths_(make_path_support(loaded_, device_, place_, options_)),
       events_(device_, events_in_flight) {}
 
@@ -121,7 +129,12 @@ void communicator_core::require_operable() const {
 
 progress communicator_core::poll(cuda::stream_ref s) {
   try {
-    return device_.poll(s);
+    const std::uint64_t marks = events_.marks_on(s);
+    const progress seen = device_.poll(s);
+    if (seen == progress::done) {
+      events_.note_drained(s, marks);
+    }
+    return seen;
   } catch (const error& failure) {
     if (failure.kind() == errc::invalid_usage) {
       throw;
@@ -138,10 +151,11 @@ progress communicator_core::poll(cuda::stream_ref s) {
 rendezvous::hello communicator_core::introduce() const {
   using rendezvous::fact_rule;
   const nccl::library& library = loaded_.library();
-  rendezvous::hello mine{.generation = generation_, .facts = {}};
+  rendezvous::hello mine{.generation = generation(), .facts = {}};
   mine.facts.push_back({"runtime", std::string{name_of(loaded_.kind())}, fact_rule::equal});
-  mine.facts.push_back({"NCCL version", nccl::version_text(library.version()), fact_rule::equal});
-  mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported});
+  mine.facts.push_back(
+      {"NCCL version", nccl::version_text(library.version()), fact_rule::equal, library.file()});
+  mine.facts.push_back({"NCCL build", library.build_id(), fact_rule::reported, library.file()});
   mine.facts.push_back(paths_->agreement());
   // A supervised rank would take an unsupervised one for silent, and a strict one wait for the
   // others' word before each launch.
@@ -157,24 +171,36 @@ rendezvous::hello communicator_core::introduce() const {
 }
 
 nccl::abi::unique_id communicator_core::share_id(const deadline& until) {
-  nccl::abi::unique_id id{};
+  // The generation goes with it, so that an id is never used for another.
+  struct letter {
+    std::uint64_t generation;
+    nccl::abi::unique_id id;
+  };
+
+  static_assert(sizeof(letter) == sizeof(std::uint64_t) + sizeof(nccl::abi::unique_id));
+  letter mine{.generation = generation(), .id = {}};
   if (place_.rank == 0) {
     // As late as possible, and once: each id costs NCCL a thread and a socket that stay until all
     // ranks have used it.
     const cuda::device_scope current{device_};
-    loaded_.library().check(loaded_.library().table().ncclGetUniqueId(&id), "ncclGetUniqueId");
+    loaded_.library().check(loaded_.library().table().ncclGetUniqueId(&mine.id), "ncclGetUniqueId");
   }
-  const rendezvous::bytes shared =
-      session_->broadcast(std::as_bytes(std::span{id.internal}), until);
-  if (shared.size() != sizeof(id.internal)) {
+  const rendezvous::bytes shared = session_->broadcast(std::as_bytes(std::span{&mine, 1}), until);
+  if (shared.size() != sizeof mine) {
     throw error{
         errc::peer_lost,
-        fmt::format(
-            "the head sent {} of the {} bytes of the NCCL id", shared.size(), sizeof(id.internal)),
+        fmt::format("the head sent {} of the {} bytes of the NCCL id", shared.size(), sizeof mine),
         {.peers = {0}}};
   }
-  std::memcpy(id.internal, shared.data(), shared.size());
-  return id;
+  std::memcpy(&mine, shared.data(), shared.size());
+  if (mine.generation != generation()) {
+    throw error{
+        errc::mismatch,
+        fmt::format(
+            "the head sent an NCCL id of generation {}, this is {}", mine.generation, generation()),
+        {.peers = {0}}};
+  }
+  return mine.id;
 }
 
 watchdog_hooks communicator_core::make_hooks() {
@@ -226,14 +252,30 @@ void communicator_core::prepare_watchdog_thread() const {
                "cuThreadExchangeStreamCaptureMode");
 }
 
+void communicator_core::meet(const deadline& until) {
+  rendezvous::meeting_options how{.on_listening = options_.on_listening,
+                                  .key = options_.key,
+                                  .log = loaded_.log(),
+                                  .cancel = give_up_.get_token(),
+                                  .way_in = options_.way_in};
+  if (before_.port != nullptr) {
+    how.again = rendezvous::reunion{
+        .listeners = before_.listeners, .port = before_.port, .who = before_.who};
+  }
+  session_ = rendezvous::session::meet(place_, introduce(), until, how);
+  if (session_->world_size() != place_.world_size) {
+    place_.rank = session_->rank();  // survivors alone; nobody looks while a reconnect is under way
+    place_.world_size = session_->world_size();
+  }
+  generation_.store(session_->generation(), std::memory_order_relaxed);
+}
+
 void communicator_core::connect(const deadline& until) {
-  session_ = rendezvous::session::meet(place_,
-                                       introduce(),
-                                       until,
-                                       {.on_listening = options_.on_listening,
-                                        .key = options_.key,
-                                        .log = loaded_.log(),
-                                        .cancel = give_up_.get_token()});
+  check_environment(loaded_.log());
+  meet(until);
+  if (is_alone()) {
+    return;  // the only survivor
+  }
   native_ = std::make_shared<native_communicator>(loaded_.library(), device_);
   const native_setup setup{.id = share_id(until),
                            .rank = place_.rank,
@@ -244,7 +286,7 @@ void communicator_core::connect(const deadline& until) {
       flight_identity{.name = options_.name,
                       .rank = place_.rank,
                       .world_size = place_.world_size,
-                      .generation = static_cast<std::uint32_t>(generation_)},
+                      .generation = static_cast<std::uint32_t>(generation())},
       session_.get(),
       options_.supervise,
       make_hooks(),
@@ -252,6 +294,9 @@ void communicator_core::connect(const deadline& until) {
   supervisor_->start();
   if (options_.supervise.enabled == supervision::on) {
     events_.fill();
+    if (!capture_marks_) {
+      capture_marks_.emplace(device_);
+    }
   }
   enter();
   const gate_pass pass{gate_};
@@ -262,6 +307,7 @@ void communicator_core::connect(const deadline& until) {
     }
   });
   working_ = native_->working();
+  registered_->renew(*this, until);
 }
 
 void communicator_core::join(const deadline& until) {
@@ -269,7 +315,9 @@ void communicator_core::join(const deadline& until) {
   around.operation = "join";
   around.deadline = until.span();
   try {
-    if (!is_alone()) {
+    if (is_alone()) {
+      registered_->renew(*this, until);
+    } else {
       connect(until);
     }
     if (!status_.apply(communicator_event::joined)) {

@@ -5,9 +5,13 @@
 
 #include <spark_comm/comm/detail/bounded.hpp>
 #include <spark_comm/comm/detail/call_gate.hpp>
+#include <spark_comm/comm/detail/capture_marks.hpp>
 #include <spark_comm/comm/detail/completion_events.hpp>
+#include <spark_comm/comm/detail/followed_operation.hpp>
+#include <spark_comm/comm/detail/lineage.hpp>
 #include <spark_comm/comm/detail/native_communicator.hpp>
 #include <spark_comm/comm/detail/path_support.hpp>
+#include <spark_comm/comm/detail/registry.hpp>
 #include <spark_comm/comm/operation.hpp>
 #include <spark_comm/comm/options.hpp>
 #include <spark_comm/comm/runtime.hpp>
@@ -23,6 +27,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -31,18 +36,15 @@
 
 namespace spark_comm::detail {
 
-/// An operation between its record and the end of its launch.
-struct followed_operation {
-  std::uint64_t flight_index = 0;
-  time_point submitted_at;
-  std::optional<std::uint64_t> events;  ///< Its pair in `completion_events`; none while captured.
-};
-
-/// Shared between the communicator object and the threads that join, watch and end it.
+/// One generation. Shared between the communicator object and the threads that join and end it.
 class communicator_core : public std::enable_shared_from_this<communicator_core> {
  public:
   /// Checks the arguments and opens the device; nothing is started.
-  communicator_core(runtime loaded, world place, join_options options);
+  communicator_core(runtime loaded,
+                    world place,
+                    join_options options,
+                    std::shared_ptr<registry> registered,
+                    lineage before = {});
   communicator_core(const communicator_core&) = delete;
   communicator_core& operator=(const communicator_core&) = delete;
   communicator_core(communicator_core&&) = delete;
@@ -74,7 +76,11 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
     return sequence_.load(std::memory_order_relaxed);
   }
 
-  [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
+  [[nodiscard]] std::uint64_t generation() const noexcept {
+    return generation_.load(std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] const std::shared_ptr<registry>& registered() const noexcept { return registered_; }
 
   /// Whether all work on `s` is over.
   /// Throws: device_failed (broken); invalid_usage while it is being captured.
@@ -99,6 +105,30 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
 
   void abort() noexcept;
 
+  // Succession; see succession.cpp.
+  /// Ends this generation without waiting for the peers, and tells them; what the next one needs.
+  void retire() noexcept;
+  [[nodiscard]] lineage bequeath(rendezvous::membership who);
+  /// Gives up the port at which the others would look for this rank.
+  void leave_for_good() noexcept;
+
+  // Registering; see registering.cpp and `registry`.
+  /// Throws as `communicator::register_window`.
+  [[nodiscard]] native_registration attach(const memory_range& range, const deadline& until);
+
+  /// As `attach`, in a join or inside the gate.
+  [[nodiscard]] native_registration attach_joining(const memory_range& range,
+                                                   const deadline& until);
+
+  /// Throws: invalid_usage while operations are outstanding or another thread is inside.
+  void detach(registration_kind kind, const native_registration& native);
+
+  /// The same for destructors: waits a moment, and reports.
+  void detach_quietly(registration_kind kind, const native_registration& native) noexcept;
+
+  /// The native call, if it is one of this generation. Who: inside the gate.
+  void release_native(registration_kind kind, const native_registration& native) noexcept;
+
   // Launching; see launch.cpp.
   /// Lets the calling thread issue operations. Throws invalid_usage or aborted.
   void enter();
@@ -106,7 +136,7 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   void leave() noexcept { gate_.leave(); }
 
   /// Throws invalid_argument when the operation's stream belongs to another device.
-  void require_own_stream(const operation& op) const;
+  void require_own_stream(const operation& op);
 
   /// Numbers the operation and writes it down.
   followed_operation note(operation& op);
@@ -121,7 +151,9 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   /// After the launch: waits until NCCL has launched what it was given, for libraries that were
   /// told by their environment to make every communicator non-blocking; then has the operation
   /// watched.
-  void follow(const operation& op, const followed_operation& followed);
+  void follow(const operation& op,
+              const followed_operation& followed,
+              const launch_result& launched);
 
   /// Breaks the communicator, because an operation failed that has taken its place in the order,
   /// and gives the error to throw.
@@ -147,7 +179,11 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   [[nodiscard]] nccl::abi::unique_id share_id(const deadline& until);
   [[nodiscard]] watchdog_hooks make_hooks();
   void prepare_watchdog_thread() const;
+  void meet(const deadline& until);
   void connect(const deadline& until);
+  void check_range(const memory_range& range) const;
+  [[nodiscard]] void* register_natively(const memory_range& range) const;
+  [[nodiscard]] void* make_window(const memory_range& range, const deadline& until);
   void give_up_join(const error& cause) noexcept;
   void end_join() noexcept;
   [[nodiscard]] bool wait_for_join(const deadline& until);
@@ -170,6 +206,8 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
   [[nodiscard]] bool is_captured(cuda::stream_ref stream) const;
   void settle_launch(const operation& op);
   void require_agreement(const operation& op);
+  void follow_captured(const operation& op, const followed_operation& followed);
+  void say_when_out_of_marks(const followed_operation& followed);
 
   runtime loaded_;
   world place_;
@@ -179,12 +217,17 @@ class communicator_core : public std::enable_shared_from_this<communicator_core>
 
   communicator_status status_;
   std::atomic<std::uint64_t> sequence_{0};
-  std::uint64_t generation_ = 1;
+  std::atomic<std::uint64_t> generation_;  // settled by the meeting
 
+  std::shared_ptr<registry> registered_;
+  lineage before_;
   std::shared_ptr<path_support> paths_;
   call_gate gate_;
   std::atomic<bool> is_leaving_{false};  // it has said farewell
   completion_events events_;
+  std::optional<capture_marks> capture_marks_;   // none when nobody watches
+  bool is_out_of_marks_ = false;                 // and it has been said
+  cuda::abi::stream last_own_stream_ = nullptr;  // the last one that was seen to be our device's
   std::optional<cuda::stream> own_stream_;
   std::optional<cuda::device_buffer> barrier_memory_;
 

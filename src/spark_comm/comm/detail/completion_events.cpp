@@ -1,115 +1,219 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 #include <spark_comm/comm/detail/completion_events.hpp>
 #include <spark_comm/core/error.hpp>
+#include <spark_comm/core/progress.hpp>
 #include <spark_comm/cuda/abi.hpp>
 #include <spark_comm/cuda/api.hpp>
 #include <spark_comm/cuda/device.hpp>
-#include <spark_comm/cuda/event.hpp>
+#include <spark_comm/cuda/driver.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace spark_comm::detail {
+namespace {
+
+// A mark as the watchdog's token: lane, slot and the number of the mark on its stream.
+constexpr unsigned slot_bits = 10;
+constexpr unsigned round_bits = 48;  // at a mark a microsecond they last nine years
+
+constexpr std::uint64_t bits(unsigned count) noexcept {
+  return (std::uint64_t{1} << count) - 1;
+}
+
+struct mark_id {
+  std::size_t lane;
+  std::uint32_t slot;
+  std::uint64_t round;
+};
+
+constexpr std::uint64_t pack(const mark_id& id) noexcept {
+  return std::uint64_t{id.lane} << (slot_bits + round_bits) | std::uint64_t{id.slot} << round_bits |
+         (id.round & bits(round_bits));
+}
+
+constexpr mark_id unpack(std::uint64_t token) noexcept {
+  return {.lane = token >> (slot_bits + round_bits),
+          .slot = static_cast<std::uint32_t>(token >> round_bits & bits(slot_bits)),
+          .round = token & bits(round_bits)};
+}
+
+}  // namespace
+
+bool completion_events::lane::is_idle() const noexcept {
+  // Acquire: what the one who found it out has seen is over for us, too.
+  return reached.load(std::memory_order_acquire) >= marked.load(std::memory_order_relaxed);
+}
+
+void completion_events::lane::raise(std::uint64_t round) noexcept {
+  std::uint64_t known = reached.load(std::memory_order_relaxed);
+  // Release: our look at the event comes before its next use.
+  while (known < round && !reached.compare_exchange_weak(
+                              known, round, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
 
 completion_events::completion_events(cuda::device device, std::size_t capacity)
-    : device_(std::move(device)), capacity_(capacity), pairs_(capacity), released_(capacity) {
-  spare_.reserve(capacity);
+    : device_(std::move(device)), capacity_(std::min(capacity, std::size_t{1} << slot_bits)) {
+  slots_.reserve(capacity_);  // the events stay where they are: others query them
 }
 
 void completion_events::fill() {
-  while (created_ < capacity_) {
-    pairs_[created_].emplace(pair{.start = device_.create_event(), .end = device_.create_event()});
-    spare_.push_back(created_++);
+  while (slots_.size() < capacity_) {
+    slots_.push_back({.event = device_.create_event()});
+    put_back(static_cast<std::uint32_t>(slots_.size() - 1));
   }
 }
 
-std::optional<std::uint64_t> completion_events::take() {
-  if (!spare_.empty()) {
-    const std::uint64_t index = spare_.back();
-    spare_.pop_back();
-    return index;
-  }
-  // Acquire: the prober's last look at the pair happened before its return.
-  if (reused_ < returned_.load(std::memory_order_acquire)) {
-    return released_[reused_++ % capacity_];
-  }
-  return std::nullopt;
+const completion_events::lane* completion_events::find(cuda::stream_ref s) const noexcept {
+  // Acquire: a lane is counted after it has got its stream.
+  const std::span lanes{lanes_.data(), lanes_used_.load(std::memory_order_acquire)};
+  const auto found = std::ranges::find_if(lanes, [&](const lane& each) {
+    return each.stream.load(std::memory_order_relaxed) == s.get();
+  });
+  return found == lanes.end() ? nullptr : &*found;
 }
 
-// The events are recorded by the bare call: `event::record` asks the driver twice more, and this is
-// the way of every operation.
-std::optional<std::uint64_t> completion_events::begin(cuda::stream_ref s) {
-  const std::optional<std::uint64_t> index = take();
-  if (index) {
-    const cuda::driver& driver = device_.loaded_driver();
-    const cuda::abi::result code = driver.table().cuEventRecord(at(*index).start.get(), s.get());
-    if (code != cuda::abi::results::success) {
-      put_back(*index);
-      driver.check(code, "cuEventRecord");
+completion_events::lane* completion_events::find(cuda::stream_ref s) noexcept {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): ours, and not const
+  return const_cast<lane*>(std::as_const(*this).find(s));
+}
+
+completion_events::lane* completion_events::find_or_make(cuda::stream_ref s) noexcept {
+  if (lane* const known = find(s)) {
+    return known;
+  }
+  const std::size_t used = lanes_used_.load(std::memory_order_relaxed);
+  if (used < lanes_.size()) {
+    lanes_[used].stream.store(s.get(), std::memory_order_relaxed);
+    lanes_used_.store(used + 1, std::memory_order_release);
+    return &lanes_[used];
+  }
+  // One that has nothing outstanding serves another stream; its count goes on.
+  lane* const idle = std::ranges::find_if(lanes_, &lane::is_idle);
+  if (idle == lanes_.end()) {
+    return nullptr;
+  }
+  idle->stream.store(s.get(), std::memory_order_relaxed);
+  return idle;
+}
+
+void completion_events::reclaim(lane& from) noexcept {
+  // Acquire: whoever found out has had its last look at the events.
+  const std::uint64_t reached = from.reached.load(std::memory_order_acquire);
+  while (from.oldest != none && slots_[from.oldest].round <= reached) {
+    put_back(std::exchange(from.oldest, slots_[from.oldest].next));
+  }
+  if (from.oldest == none) {
+    from.newest = none;
+  }
+}
+
+std::uint32_t completion_events::take() noexcept {
+  if (spare_ == none) {
+    for (lane& each : std::span{lanes_.data(), lanes_used_.load(std::memory_order_relaxed)}) {
+      reclaim(each);
     }
   }
-  return index;
+  return spare_ == none ? none : std::exchange(spare_, slots_[spare_].next);
 }
 
-void completion_events::end(std::uint64_t index, cuda::stream_ref s) {
+void completion_events::put_back(std::uint32_t index) noexcept {
+  slots_[index].next = std::exchange(spare_, index);
+}
+
+// The event is recorded by the bare call: `event::record` asks the driver twice more, and this is
+// the way of every operation.
+std::optional<std::uint64_t> completion_events::mark(cuda::stream_ref s) {
+  lane* const target = find_or_make(s);
+  if (target == nullptr) {
+    return std::nullopt;
+  }
+  reclaim(*target);
+  const std::uint32_t index = take();
+  if (index == none) {
+    return std::nullopt;
+  }
+  slot& taken = slots_[index];
   const cuda::driver& driver = device_.loaded_driver();
-  driver.check(driver.table().cuEventRecord(at(index).end.get(), s.get()), "cuEventRecord");
+  const cuda::abi::result code = driver.table().cuEventRecord(taken.event.get(), s.get());
+  if (code != cuda::abi::results::success) {
+    put_back(index);
+    driver.check(code, "cuEventRecord");
+  }
+  taken.round = target->marked.load(std::memory_order_relaxed) + 1;
+  taken.next = none;
+  (target->newest == none ? target->oldest : slots_[target->newest].next) = index;
+  target->newest = index;
+  // Release: whoever reads the count sees the mark on the stream.
+  target->marked.store(taken.round, std::memory_order_release);
+  return pack({.lane = static_cast<std::size_t>(target - lanes_.data()),
+               .slot = index,
+               .round = taken.round});
 }
 
-void completion_events::put_back(std::uint64_t index) noexcept {
-  spare_.push_back(index);
+std::uint64_t completion_events::marks_on(cuda::stream_ref s) const noexcept {
+  const lane* const known = find(s);
+  return known == nullptr ? 0 : known->marked.load(std::memory_order_acquire);
 }
 
-progress completion_events::poll_all() const {
+void completion_events::note_drained(cuda::stream_ref s, std::uint64_t marks) noexcept {
+  // Should the lane serve another stream by now, then all its former marks have been reached.
+  if (lane* const known = find(s)) {
+    known->raise(marks);
+  }
+}
+
+progress completion_events::poll_all() {
   const cuda::driver& driver = device_.loaded_driver();
-  for (std::size_t index = 0; index < created_; ++index) {
-    const cuda::abi::result code = driver.table().cuEventQuery(at(index).end.get());
+  for (lane& each : std::span{lanes_.data(), lanes_used_.load(std::memory_order_relaxed)}) {
+    if (each.is_idle()) {
+      continue;
+    }
+    const slot& last = slots_[each.newest];
+    const cuda::abi::result code = driver.table().cuEventQuery(last.event.get());
     if (code == cuda::abi::results::not_ready) {
       return progress::pending;
     }
     driver.check(code, "cuEventQuery");
+    each.raise(last.round);
   }
   return progress::done;
 }
 
-completion_probe completion_events::probe(std::uint64_t index) noexcept {
-  return {.poll = poll, .release = release, .context = this, .token = index};
+completion_probe completion_events::probe(std::uint64_t mark) noexcept {
+  return {.poll = poll, .context = this, .token = mark};
 }
 
-probe_result completion_events::poll(void* self, std::uint64_t index) noexcept {
-  const auto& events = *static_cast<completion_events*>(self);
-  const cuda::api& call = events.device_.loaded_driver().table();
-  const auto failed = [](cuda::abi::result code) {
-    return probe_result{.state = probe_state::failed,
-                        .code = errc::device_failed,
-                        .domain = native_domain::cuda,
-                        .native_number = code};
-  };
-  const cuda::abi::result end = call.cuEventQuery(events.at(index).end.get());
-  if (end == cuda::abi::results::success) {
+// The event may have been used anew since, but only after `reached` has come to this mark: an
+// answer of "done" is true for both, and after one of "pending" the next is right.
+probe_result completion_events::poll(void* self, std::uint64_t token) noexcept {
+  auto& events = *static_cast<completion_events*>(self);
+  const mark_id id = unpack(token);
+  lane& from = events.lanes_[id.lane];
+  if (from.reached.load(std::memory_order_acquire) >= id.round) {
     return {.state = probe_state::done};
   }
-  if (end != cuda::abi::results::not_ready) {
-    return failed(end);
+  const cuda::api& call = events.device_.loaded_driver().table();
+  const cuda::abi::result code = call.cuEventQuery(events.slots_[id.slot].event.get());
+  if (code == cuda::abi::results::success) {
+    from.raise(id.round);
+    return {.state = probe_state::done};
   }
-  const cuda::abi::result start = call.cuEventQuery(events.at(index).start.get());
-  if (start == cuda::abi::results::success) {
-    return {.state = probe_state::running};
+  if (code == cuda::abi::results::not_ready) {
+    return {.state = probe_state::pending};
   }
-  return start == cuda::abi::results::not_ready ? probe_result{.state = probe_state::queued}
-                                                : failed(start);
-}
-
-void completion_events::release(void* self, std::uint64_t index) noexcept {
-  auto& events = *static_cast<completion_events*>(self);
-  const std::uint64_t place = events.returned_.load(std::memory_order_relaxed);
-  events.released_[place % events.capacity_] = index;
-  // Release: the issuing thread sees the index, and our last look at the pair, before it reuses it.
-  events.returned_.store(place + 1, std::memory_order_release);
+  return {.state = probe_state::failed,
+          .code = errc::device_failed,
+          .domain = native_domain::cuda,
+          .native_number = code};
 }
 
 }  // namespace spark_comm::detail

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: AGPL-3.0-only
-// How the watchdog learns, without a poll on the way of an operation, that it has started and
-// ended: a pair of events from a pool, recorded around each launch.
+// How the watchdog learns, without a poll on the way of an operation, that it has ended: an event
+// behind each launch, the one used last first, because recording a cold one costs three times as
+// much.
 #pragma once
 
 #include <spark_comm/core/progress.hpp>
+#include <spark_comm/cuda/abi.hpp>
 #include <spark_comm/cuda/device.hpp>
 #include <spark_comm/cuda/event.hpp>
 #include <spark_comm/cuda/stream_ref.hpp>
 #include <spark_comm/supervise/in_flight.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -17,57 +20,75 @@
 
 namespace spark_comm::detail {
 
-/// A pool of event pairs.
+/// Marks on streams. The marks of a stream are counted, and are reached in order: one number says
+/// which are, whoever has found it out.
 ///
-/// Threads: one issues (`begin`, `end`, `put_back`), one other probes and releases.
+/// Threads: one issues (`fill`, `mark`, `poll_all`); any may ask a probe, and may tell by
+/// `note_drained` what it has seen.
 class completion_events {
  public:
+  /// So many streams can have marks that have not been reached, at a time.
+  static constexpr std::size_t most_streams = 64;
+
   completion_events(cuda::device device, std::size_t capacity);
 
-  /// Makes all events now: making one costs more than recording many. Who: before the first
-  /// `begin`.
+  /// Makes all events now: making one costs more than recording many. Who: before the first `mark`.
   void fill();
 
-  /// A pair whose first event is recorded on `s`; none when all are in use.
+  /// Marks the point after all work enqueued on `s` so far; none when all events are in use.
   /// Throws: device_failed.
-  [[nodiscard]] std::optional<std::uint64_t> begin(cuda::stream_ref s);
+  [[nodiscard]] std::optional<std::uint64_t> mark(cuda::stream_ref s);
 
-  /// Records the pair's second event.
-  void end(std::uint64_t pair, cuda::stream_ref s);
+  /// The probe that asks for `mark`.
+  [[nodiscard]] completion_probe probe(std::uint64_t mark) noexcept;
 
-  /// Takes a pair back that was never followed.
-  void put_back(std::uint64_t pair) noexcept;
+  /// How many marks `s` has had. Ask before looking whether `s` is empty, and then tell
+  /// `note_drained`.
+  [[nodiscard]] std::uint64_t marks_on(cuda::stream_ref s) const noexcept;
 
-  /// The probe that asks for `pair`, and gives it back to the pool when released.
-  [[nodiscard]] completion_probe probe(std::uint64_t pair) noexcept;
+  /// The first `marks` marks on `s` have been reached.
+  void note_drained(cuda::stream_ref s, std::uint64_t marks) noexcept;
 
-  /// Whether everything that has begun is over. Who: the issuing thread.
+  /// Whether everything that was marked is over.
   /// Throws: device_failed.
-  [[nodiscard]] progress poll_all() const;
+  [[nodiscard]] progress poll_all();
 
  private:
-  struct pair {
-    cuda::event start;
-    cuda::event end;
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  // What follows is the issuing thread's, but for the events, which others query.
+  struct slot {
+    cuda::event event;
+    std::uint64_t round = 0;    // which of its lane's marks it stands for
+    std::uint32_t next = none;  // the next later one of the lane, or the next spare one
   };
 
-  static probe_result poll(void* self, std::uint64_t index) noexcept;
-  static void release(void* self, std::uint64_t index) noexcept;
+  struct lane {
+    std::atomic<cuda::abi::stream> stream{nullptr};
+    std::atomic<std::uint64_t> marked{0};
+    std::atomic<std::uint64_t> reached{0};  // by whoever finds it out
+    std::uint32_t oldest = none;            // the slots in use: the issuing thread's
+    std::uint32_t newest = none;
 
-  [[nodiscard]] std::optional<std::uint64_t> take();
+    [[nodiscard]] bool is_idle() const noexcept;
+    void raise(std::uint64_t round) noexcept;
+  };
 
-  [[nodiscard]] const pair& at(std::uint64_t index) const noexcept { return *pairs_[index]; }
+  static probe_result poll(void* self, std::uint64_t token) noexcept;
+
+  [[nodiscard]] lane* find(cuda::stream_ref s) noexcept;
+  [[nodiscard]] const lane* find(cuda::stream_ref s) const noexcept;
+  [[nodiscard]] lane* find_or_make(cuda::stream_ref s) noexcept;
+  void reclaim(lane& from) noexcept;
+  [[nodiscard]] std::uint32_t take() noexcept;
+  void put_back(std::uint32_t index) noexcept;
 
   cuda::device device_;
   std::size_t capacity_;
-  std::vector<std::optional<pair>> pairs_;  // full size from the start: the prober reads meanwhile
-  std::size_t created_ = 0;
-  std::vector<std::uint64_t> spare_;  // put back by the issuing thread
-
-  // Pairs that the prober let go of: a ring that it writes and the issuing thread reads.
-  std::vector<std::uint64_t> released_;
-  std::uint64_t reused_ = 0;                // the issuing thread's place in it
-  std::atomic<std::uint64_t> returned_{0};  // written by the prober: its place in the ring
+  std::vector<slot> slots_;
+  std::uint32_t spare_ = none;  // the last one put back
+  std::array<lane, most_streams> lanes_;
+  std::atomic<std::size_t> lanes_used_{0};
 };
 
 }  // namespace spark_comm::detail

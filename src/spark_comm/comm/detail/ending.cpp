@@ -66,6 +66,11 @@ void communicator_core::wait_for_work(const deadline& until) {
 
 void communicator_core::tear_down(const deadline& until) {
   wait_for_work(until);
+  {
+    enter();
+    const gate_pass pass{gate_};
+    registered_->detach(*this);
+  }
   gate_.close();
   paths_->disconnect();
   is_leaving_ = true;
@@ -124,6 +129,7 @@ void communicator_core::close(duration limit) {
   abort_native(options_.abort_deadline);  // does nothing after an orderly end
   release_paths();
   end_supervision(is_whole ? flight_end::closed : flight_end::broken);
+  leave_for_good();
   status_.apply(communicator_event::closed);
 }
 

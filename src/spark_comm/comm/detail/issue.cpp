@@ -108,14 +108,14 @@ group_outcome run_native_group(const nccl::api& call,
   }
   for (const prepared_batch& part : batches) {
     for (const operation& op : part.operations) {
-      if (outcome.result.code == results::success) {
+      if (outcome.result.is_launched()) {
         outcome = {part.core->launch(op), &part, &op};
       }
     }
   }
   // After a refused call the end refuses the whole group and launches nothing.
   const nccl::abi::result end = call.ncclGroupEnd();
-  if (outcome.result.code == results::success && end != results::in_progress) {
+  if (outcome.result.is_launched()) {
     outcome = {{end, "ncclGroupEnd"}, &first, &first.end};
   }
   return outcome;
@@ -127,11 +127,11 @@ void launch_group(const nccl::api& call, std::span<const batch> batches) {
     ready.push_back(prepare(part));
   }
   const group_outcome outcome = run_native_group(call, ready);
-  if (outcome.result.code != results::success) {
+  if (!outcome.result.is_launched()) {
     throw outcome.part->core->launch_failure(outcome.result, *outcome.op);
   }
   for (const prepared_batch& part : ready) {
-    part.core->follow(part.end, part.followed);
+    part.core->follow(part.end, part.followed, outcome.result);
   }
 }
 
@@ -148,10 +148,10 @@ void issue(communicator_core& core, operation op) {
   const cuda::device_scope current{core.device()};
   const followed_operation followed = core.prepare(op);
   const launch_result result = core.launch(op);
-  if (result.code != results::success) {
+  if (!result.is_launched()) {
     throw core.launch_failure(result, op);
   }
-  core.follow(op, followed);
+  core.follow(op, followed, result);
 }
 
 void issue_group(std::span<const batch> all) {

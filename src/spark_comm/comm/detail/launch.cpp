@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: AGPL-3.0-only
 // How a communicator launches operations: the hot path of the library.
 #include <spark_comm/comm/detail/call_gate.hpp>
+#include <spark_comm/comm/detail/capture_marks.hpp>
 #include <spark_comm/comm/detail/communicator_core.hpp>
 #include <spark_comm/comm/operation.hpp>
+#include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/cuda/memory.hpp>
@@ -14,16 +16,22 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <fmt/format.h>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace spark_comm::detail {
 namespace {
 
-namespace results = nccl::abi::results;
-
 // The widest element that a barrier's all-reduce may use.
 constexpr std::size_t barrier_bytes = 256;
+
+// The kernels of the other paths end by themselves, in graphs too.
+bool waits_in_nccl(path_kind path) noexcept {
+  return path == path_kind::nccl || path == path_kind::exchange ||
+         path == path_kind::exchange_fused;
+}
 
 }  // namespace
 
@@ -44,7 +52,7 @@ void communicator_core::enter() {
 followed_operation communicator_core::note(operation& op) {
   const time_point now = steady_time().now();
   op.record.sequence = sequence() + 1;
-  op.record.generation = static_cast<std::uint32_t>(generation_);
+  op.record.generation = static_cast<std::uint32_t>(generation());
   op.record.stream = reinterpret_cast<std::uintptr_t>(op.stream);
   if (is_captured(cuda::stream_ref{op.stream})) {
     op.record.set(operation_flag::captured);
@@ -52,7 +60,7 @@ followed_operation communicator_core::note(operation& op) {
   const std::uint64_t index = supervisor_->note_submission(op.record, now);
   // Only this thread, inside the gate, writes it; others read it for messages.
   sequence_.store(op.record.sequence, std::memory_order_relaxed);
-  return {.flight_index = index, .submitted_at = now, .events = std::nullopt};
+  return {.flight_index = index, .submitted_at = now};
 }
 
 followed_operation communicator_core::prepare(operation& op) {
@@ -62,8 +70,10 @@ followed_operation communicator_core::prepare(operation& op) {
         options_.supervise.enabled == supervision::on) {
       require_agreement(op);
     }
-    if (options_.supervise.enabled == supervision::on && !op.record.has(operation_flag::captured)) {
-      followed.events = events_.begin(cuda::stream_ref{op.stream});
+    if (capture_marks_ && op.record.has(operation_flag::captured) &&
+        waits_in_nccl(op.record.path)) {
+      followed.mark = capture_marks_->begin(cuda::stream_ref{op.stream});
+      say_when_out_of_marks(followed);
     }
   } catch (const error& failure) {
     throw noted_failure(failure, op);
@@ -72,29 +82,58 @@ followed_operation communicator_core::prepare(operation& op) {
 }
 
 launch_result communicator_core::launch(const operation& op) const noexcept {
-  const launch_result result = op.launch(loaded_.library().table(), working_, op);
-  return result.code == results::in_progress ? launch_result{} : result;
+  return op.launch(loaded_.library().table(), working_, op);
 }
 
-void communicator_core::follow(const operation& op, const followed_operation& followed) {
+void communicator_core::follow(const operation& op,
+                               const followed_operation& followed,
+                               const launch_result& launched) {
   // After an abort, which did not wait for us, the native handle is dead.
   require_operable();
+  std::optional<std::uint64_t> mark;
   try {
-    settle_launch(op);
-    if (!followed.events) {
+    if (launched.is_in_progress()) {
+      settle_launch(op);
+    }
+    if (op.record.has(operation_flag::captured)) {
+      follow_captured(op, followed);
       return;
     }
-    events_.end(*followed.events, cuda::stream_ref{op.stream});
+    if (options_.supervise.enabled == supervision::off) {
+      return;
+    }
+    mark = events_.mark(cuda::stream_ref{op.stream});
   } catch (const error& failure) {
     throw noted_failure(failure, op);
   }
+  if (!mark) {
+    return;  // as when the table is full: older ones, which are followed, run out of time first
+  }
   const duration limit = op.deadline.value_or(options_.operation_deadline);
-  if (!supervisor_->follow({.record = op.record,
-                            .flight_index = followed.flight_index,
-                            .submitted_at = followed.submitted_at,
-                            .limits = {.queued = limit, .running = limit},
-                            .probe = events_.probe(*followed.events)})) {
-    events_.put_back(*followed.events);
+  static_cast<void>(supervisor_->follow({.record = op.record,
+                                         .flight_index = followed.flight_index,
+                                         .submitted_at = followed.submitted_at,
+                                         .limits = {.queued = limit, .running = limit},
+                                         .probe = events_.probe(*mark)}));
+}
+
+void communicator_core::follow_captured(const operation& op, const followed_operation& followed) {
+  if (followed.mark) {
+    capture_marks_->end(*followed.mark, cuda::stream_ref{op.stream});
+    supervisor_->follow_captured({.record = op.record,
+                                  .limit = op.deadline.value_or(options_.operation_deadline),
+                                  .probe = capture_marks_->probe(*followed.mark)});
+  }
+}
+
+void communicator_core::say_when_out_of_marks(const followed_operation& followed) {
+  if (!followed.mark && !std::exchange(is_out_of_marks_, true)) {
+    loaded_.log().report(
+        severity::warning,
+        fmt::format("'{}': {} operations have been captured, and those that follow are not seen "
+                    "when they hang in a graph; join anew to be rid of the old ones",
+                    options_.name,
+                    capture_marks::most));
   }
 }
 
@@ -149,11 +188,6 @@ error communicator_core::launch_failure(const launch_result& result, const opera
 }
 
 void communicator_core::settle_launch(const operation& op) {
-  nccl::abi::result state = results::success;
-  if (loaded_.library().table().ncclCommGetAsyncError(working_, &state) == results::success &&
-      state == results::success) {
-    return;
-  }
   native_->settle(working_,
                   deadline::after(op.deadline.value_or(options_.operation_deadline)),
                   [this] { require_operable(); });
@@ -166,9 +200,11 @@ bool communicator_core::is_captured(cuda::stream_ref stream) const {
   return status != cuda::abi::capture_status::none;
 }
 
-void communicator_core::require_own_stream(const operation& op) const {
-  if (op.stream == nullptr) {
-    return;  // the default stream of our own device, which is current during the launch
+void communicator_core::require_own_stream(const operation& op) {
+  // The default stream is our own device's, which is current during the launch. The last one was
+  // ours when it was asked; should its handle be another device's by now, CUDA refuses the launch.
+  if (op.stream == nullptr || op.stream == last_own_stream_) {
+    return;
   }
   cuda::abi::context owner = nullptr;
   const cuda::driver& driver = loaded_.driver();
@@ -180,6 +216,7 @@ void communicator_core::require_own_stream(const operation& op) const {
                 "the stream belongs to another device than the communicator",
                 around};
   }
+  last_own_stream_ = op.stream;
 }
 
 const cuda::stream& communicator_core::own_stream() {

@@ -29,7 +29,8 @@ class path_support {
   /// What must be the same on all ranks.
   [[nodiscard]] virtual rendezvous::fact agreement() const = 0;
 
-  /// Agrees with the others on the ways there are. Who: every rank, between meeting and the start
+  /// Agrees with the others of `line`, who may be fewer than the world at first, on the ways there
+  /// are. Who: every rank, between meeting and the start
   /// of the session. A way that is not there for one rank is there for none, and is no error.
   virtual void connect(rendezvous::session& line, const deadline& until) = 0;
 

@@ -20,12 +20,12 @@ launch_result swap_messages(const nccl::api& call,
   const int peer = 1 - state.paths->place().rank;
   const int dtype = static_cast<int>(op.record.dtype);
   launch_result result{call.ncclGroupStart(), "ncclGroupStart"};
-  if (!is_launched(result.code)) {
+  if (!result.is_launched()) {
     return result;
   }
   result = {call.ncclSend(op.in, op.record.count_elements, dtype, peer, comm, op.stream),
             "ncclSend"};
-  if (is_launched(result.code)) {
+  if (result.is_launched()) {
     result = {call.ncclRecv(state.paths->receive_buffer(state.way.slot),
                             op.record.count_elements,
                             dtype,
@@ -36,7 +36,7 @@ launch_result swap_messages(const nccl::api& call,
   }
   // Ended whatever happened: an open group would swallow all later calls of this thread.
   const nccl::abi::result end = call.ncclGroupEnd();
-  return is_launched(result.code) ? launch_result{end, "ncclGroupEnd"} : result;
+  return result.is_launched() ? launch_result{end, "ncclGroupEnd"} : result;
 }
 
 std::array<const void*, 2> messages_in_rank_order(const operation& op) noexcept {
@@ -50,7 +50,7 @@ launch_result launch_exchange(const nccl::api& call,
                               const operation& op) noexcept {
   return guarded("cuLaunchKernel", [&] {
     const launch_result swapped = swap_messages(call, comm, op);
-    if (is_launched(swapped.code)) {
+    if (swapped.is_launched()) {
       const auto messages = messages_in_rank_order(op);
       kernels::add(launch_state(op).paths->kernels(),
                    {.dtype = op.record.dtype,

@@ -33,7 +33,7 @@ launch_result launch_exchange_fused(const nccl::api& call,
   return guarded(kernel_launch, [&] {
     const path_launch& state = launch_state(op);
     const launch_result swapped = swap_messages(call, comm, op);
-    if (is_launched(swapped.code)) {
+    if (swapped.is_launched()) {
       const auto messages = messages_in_rank_order(op);
       kernels::rms_norm_call norm = *state.norm;
       norm.partials = messages;
@@ -56,7 +56,7 @@ launch_result launch_nccl_and_norm(const nccl::api& call,
                                                   comm,
                                                   op.stream),
                                "ncclAllReduce"};
-    if (is_launched(summed.code)) {
+    if (summed.is_launched()) {
       kernels::rms_norm(state.paths->kernels(), *state.norm, cuda::stream_ref{op.stream});
     }
     return summed;

@@ -29,10 +29,6 @@ struct path_launch {
   return *static_cast<const path_launch*>(op.path_state);
 }
 
-[[nodiscard]] inline bool is_launched(nccl::abi::result code) noexcept {
-  return code == nccl::abi::results::success || code == nccl::abi::results::in_progress;
-}
-
 /// Runs the launches of a path, and keeps what they throw as the answer.
 template <typename Launches>
 [[nodiscard]] launch_result guarded(const char* function, const Launches& launches) noexcept {

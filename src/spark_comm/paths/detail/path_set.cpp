@@ -73,13 +73,23 @@ path_set::path_set(const runtime& loaded,
       limits_(limits_of(options.paths, place.world_size)),
       capabilities_({.world_size = place.world_size}),
       slots_(static_cast<std::size_t>(options.paths.max_streams)) {
-  if (is_wanted()) {
+  if (may_be_wanted()) {
     words_.emplace(device_, static_cast<std::size_t>(options_.max_streams));
   }
 }
 
 bool path_set::is_wanted() const noexcept {
   return place_.world_size > 1 && uses_kernels(table_, place_.world_size);
+}
+
+// Kernels may be wanted in this world, or in what is left of it after a reconnect.
+bool path_set::may_be_wanted() const noexcept {
+  for (int ranks = 2; ranks <= place_.world_size; ++ranks) {
+    if (uses_kernels(table_, ranks)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 rendezvous::fact path_set::agreement() const {
@@ -125,6 +135,10 @@ std::vector<path_offer> path_set::share(rendezvous::session& line,
 }
 
 void path_set::connect(rendezvous::session& line, const deadline& until) {
+  // Survivors that go on alone learn their place from the meeting.
+  place_ = line.place();
+  limits_ = limits_of(options_, place_.world_size);
+  capabilities_ = {.world_size = place_.world_size};
   if (!is_wanted()) {
     return;
   }

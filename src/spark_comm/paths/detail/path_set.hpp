@@ -83,6 +83,7 @@ class path_set final : public path_support {
 
  private:
   [[nodiscard]] bool is_wanted() const noexcept;
+  [[nodiscard]] bool may_be_wanted() const noexcept;
   [[nodiscard]] path_offer make_offer();
   [[nodiscard]] std::vector<path_offer> share(rendezvous::session& line,
                                               const path_offer& mine,

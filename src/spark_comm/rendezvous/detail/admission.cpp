@@ -28,6 +28,25 @@ std::string_view value_of(const std::vector<fact>& facts, std::string_view name)
   return found == nullptr ? no_value : std::string_view{found->value};
 }
 
+/// The value as it is told, with the note beside it.
+std::string told(const std::vector<fact>& facts, std::string_view name) {
+  const fact* found = find(facts, name);
+  if (found == nullptr) {
+    return std::string{no_value};
+  }
+  const std::string_view value = found->value.empty() ? "none" : std::string_view{found->value};
+  return found->note.empty() ? std::string{value} : fmt::format("{} ({})", value, found->note);
+}
+
+std::string difference(const seating& table, const hello_message& guest, std::string_view name) {
+  return fmt::format("{} differs: rank {} has {}, rank {} has {}",
+                     name,
+                     guest.rank,
+                     told(guest.facts, name),
+                     table.host,
+                     told(table.facts, name));
+}
+
 /// Both sides' facts, each name once; the head's rule counts where both have one.
 std::vector<fact> named_by_either(const std::vector<fact>& head, const std::vector<fact>& guest) {
   std::vector<fact> all = head;
@@ -46,9 +65,9 @@ std::optional<int> rank_with_same(const seating& table,
     return std::nullopt;
   }
   if (value_of(table.facts, name) == mine->value) {
-    return 0;
+    return table.host;
   }
-  for (std::size_t rank = 1; rank < table.seats.size(); ++rank) {
+  for (std::size_t rank = 0; rank < table.seats.size(); ++rank) {
     const auto& other = table.seats[rank];
     if (other && static_cast<int>(rank) != guest.rank &&
         value_of(other->facts, name) == mine->value) {
@@ -66,6 +85,10 @@ admission clash(std::string reason) {
   return {.what = verdict::clash, .reason = std::move(reason), .remarks = {}};
 }
 
+std::string_view text_of(membership who) {
+  return who == membership::survivors ? "the survivors alone" : "the whole world";
+}
+
 /// Refusal or clash by a fact; otherwise `accept` with what is worth a remark.
 admission compare_facts(const seating& table, const hello_message& guest) {
   admission out{.what = verdict::accept, .reason = {}, .remarks = {}};
@@ -75,14 +98,12 @@ admission compare_facts(const seating& table, const hello_message& guest) {
     switch (each.rule) {
       case fact_rule::equal:
         if (theirs != ours) {
-          return clash(fmt::format(
-              "{} differs: rank {} has {}, rank 0 has {}", each.name, guest.rank, theirs, ours));
+          return clash(difference(table, guest, each.name));
         }
         break;
       case fact_rule::reported:
         if (theirs != ours) {
-          out.remarks.push_back(fmt::format(
-              "{} differs: rank {} has {}, rank 0 has {}", each.name, guest.rank, theirs, ours));
+          out.remarks.push_back(difference(table, guest, each.name));
         }
         break;
       case fact_rule::distinct:
@@ -103,25 +124,28 @@ admission compare_facts(const seating& table, const hello_message& guest) {
 
 admission admit(const seating& table, const hello_message& guest) {
   if (guest.version != protocol_version) {
-    return clash(fmt::format("protocol version differs: the guest speaks {}, rank 0 speaks {}",
+    return clash(fmt::format("protocol version differs: the guest speaks {}, rank {} speaks {}",
                              guest.version,
+                             table.host,
                              protocol_version));
   }
   if (guest.world_size != table.world_size) {
-    return refuse(fmt::format("world size differs: rank {} was given {}, rank 0 was given {}",
+    return refuse(fmt::format("world size differs: rank {} was given {}, rank {} was given {}",
                               guest.rank,
                               guest.world_size,
+                              table.host,
                               table.world_size));
   }
-  if (guest.rank < 1 || guest.rank >= table.world_size) {
-    return refuse(
-        fmt::format("rank {} cannot join rank 0 of a world of {}", guest.rank, table.world_size));
+  if (guest.rank < 0 || guest.rank == table.host || guest.rank >= table.world_size) {
+    return refuse(fmt::format(
+        "rank {} cannot join rank {} of a world of {}", guest.rank, table.host, table.world_size));
   }
-  if (guest.generation != table.generation) {
-    return refuse(fmt::format("generation {} {}: rank 0 is in generation {}",
-                              guest.generation,
-                              guest.generation < table.generation ? "is over" : "has not begun",
-                              table.generation));
+  if (guest.who != table.who) {
+    return refuse(fmt::format("rank {} meets {}, rank {} meets {}",
+                              guest.rank,
+                              text_of(guest.who),
+                              table.host,
+                              text_of(table.who)));
   }
   admission facts = compare_facts(table, guest);
   if (facts.what != verdict::accept) {

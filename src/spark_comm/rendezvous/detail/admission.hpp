@@ -21,9 +21,10 @@ struct seat {
 /// What a hello is held against.
 struct seating {
   int world_size = 1;
-  std::uint64_t generation = 0;
+  int host = 0;  ///< The rank that decides.
+  membership who = membership::whole_world;
   std::vector<fact> facts;                 ///< The head's own.
-  std::vector<std::optional<seat>> seats;  ///< By rank; rank 0's is never used.
+  std::vector<std::optional<seat>> seats;  ///< By rank; the host's is never used.
 };
 
 /// What to do with a hello.

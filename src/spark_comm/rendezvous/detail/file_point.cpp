@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -43,8 +44,18 @@ struct descriptor_traits {
 
 using descriptor = unique_handle<descriptor_traits>;
 
-std::string generation_line(std::uint64_t generation) {
-  return fmt::format("generation {}", generation);
+constexpr std::string_view generation_word = "generation ";
+
+// Nothing for a line that names none.
+std::optional<std::uint64_t> generation_of(std::string_view line) {
+  if (!line.starts_with(generation_word)) {
+    return std::nullopt;
+  }
+  line.remove_prefix(generation_word.size());
+  std::uint64_t number = 0;
+  const auto [end, failure] = std::from_chars(line.data(), line.data() + line.size(), number);
+  return failure == std::errc{} && end == line.data() + line.size() ? std::optional{number}
+                                                                    : std::nullopt;
 }
 
 std::string_view next_line(std::string_view& text) {
@@ -121,7 +132,7 @@ std::optional<std::string> path_of(std::string_view address) {
 }
 
 std::string point_text(std::uint64_t generation, const std::vector<tcp::endpoint>& head) {
-  std::string text = fmt::format("{}\n{}\n", first_line, generation_line(generation));
+  std::string text = fmt::format("{}\n{}{}\n", first_line, generation_word, generation);
   for (const tcp::endpoint& each : head) {
     text += to_text(each) + "\n";
   }
@@ -134,8 +145,13 @@ resolution parse_point(std::string_view text, std::uint64_t generation) {
     out.failure = "it is not a meeting point";
     return out;
   }
-  if (next_line(text) != generation_line(generation)) {
-    out.failure = "it is of another generation";
+  const auto published = generation_of(next_line(text));
+  if (!published) {
+    out.failure = "it is not a meeting point";
+    return out;
+  }
+  if (*published < generation) {
+    out.failure = "it is of an earlier generation";
     return out;
   }
   while (!text.empty()) {

@@ -17,7 +17,7 @@ namespace spark_comm::rendezvous::detail {
 [[nodiscard]] std::optional<std::string> path_of(std::string_view address);
 
 /// Text of the file, and back. The reader takes any text: what is no address is left out, and a
-/// file of another generation is a failure.
+/// file of an earlier generation is a failure.
 [[nodiscard]] std::string point_text(std::uint64_t generation,
                                      const std::vector<tcp::endpoint>& head);
 [[nodiscard]] resolution parse_point(std::string_view text, std::uint64_t generation);

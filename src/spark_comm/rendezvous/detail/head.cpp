@@ -2,10 +2,8 @@
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
-#include <spark_comm/rendezvous/address.hpp>
 #include <spark_comm/rendezvous/detail/admission.hpp>
 #include <spark_comm/rendezvous/detail/connection.hpp>
-#include <spark_comm/rendezvous/detail/file_point.hpp>
 #include <spark_comm/rendezvous/detail/head.hpp>
 #include <spark_comm/rendezvous/detail/meeting.hpp>
 #include <spark_comm/rendezvous/detail/socket.hpp>
@@ -50,11 +48,15 @@ std::size_t index(int rank) {
 head_meeting::head_meeting(asio::io_context& io, meeting_plan plan)
     : io_(io),
       plan_(std::move(plan)),
+      host_(plan_.place.rank),
+      generation_(plan_.mine.generation),
       table_{.world_size = plan_.place.world_size,
-             .generation = plan_.mine.generation,
+             .host = host_,
+             .who = plan_.options.again ? plan_.options.again->who : membership::whole_world,
              .facts = plan_.mine.facts,
              .seats = {}},
-      places_(index(plan_.place.world_size)) {
+      places_(index(plan_.place.world_size)),
+      is_gone_(places_.size()) {
   table_.seats.resize(places_.size());
   for (place& each : places_) {
     each.answer = std::make_unique<asio::steady_timer>(io_);
@@ -78,54 +80,20 @@ met_world head_meeting::run() {
     throw;
   }
   leave();
-  met_world out;
-  for (const place& each : places_) {
-    out.peers.push_back(each.line);
-    out.listeners.push_back(each.listener);
+  // Port 0 of the first meeting has become a real one, for those who meet again.
+  const bool is_port_open = plan_.place.address.ends_with(":0");
+  met_world out{.place = {.address = is_port_open ? meeting_point_ : plan_.place.address,
+                          .rank = place_of(host_),
+                          .world_size = static_cast<int>(members_.size())},
+                .generation = generation_,
+                .peers = {},
+                .listeners = {},
+                .port = std::move(port_)};
+  for (const int member : members_) {
+    out.peers.push_back(places_[index(member)].line);
+    out.listeners.push_back(places_[index(member)].listener);
   }
-  out.listeners.front() = meeting_point_;
   return out;
-}
-
-void head_meeting::open() {
-  if (const auto path = path_of(plan_.place.address)) {
-    listen_behind_file(*path);
-  } else {
-    listen_at_address();
-  }
-  for (const auto& each : acceptors_) {
-    spawn(io_, shared_from_this(), [this, each] { return accept_guests(each); });
-  }
-  if (plan_.options.on_listening) {
-    plan_.options.on_listening(meeting_point_);
-  }
-}
-
-void head_meeting::listen_at_address() {
-  const address where = parse_address(plan_.place.address);
-  const resolution found = resolve(where, plan_.until);
-  if (found.endpoints.empty()) {
-    throw error{errc::system_failed,
-                fmt::format("cannot listen at {}: {}", to_string(where), found.failure),
-                context_of(plan_)};
-  }
-  check_trust(plan_, found.endpoints);
-  for (tcp::acceptor& each : listen_at_all(io_, found.endpoints)) {
-    acceptors_.push_back(std::make_shared<tcp::acceptor>(std::move(each)));
-  }
-  meeting_point_ =
-      to_string(address{.host = where.host, .port = acceptors_.front()->local_endpoint().port()});
-}
-
-/// Without a key nobody off this machine may come, so loopback is all that is offered.
-void head_meeting::listen_behind_file(const std::string& path) {
-  const tcp::endpoint where =
-      plan_.keys ? any_endpoint() : tcp::endpoint{asio::ip::address_v4::loopback(), 0};
-  acceptors_.push_back(std::make_shared<tcp::acceptor>(listen_at(io_, where)));
-  const tcp::endpoint bound = acceptors_.front()->local_endpoint();
-  const auto reached = plan_.keys ? reachable_at(bound.port()) : std::vector{bound};
-  meeting_point_ = to_text(reached.empty() ? bound : reached.front());
-  published_.emplace(path, point_text(plan_.mine.generation, reached));
 }
 
 void head_meeting::fail(std::exception_ptr failure) noexcept {
@@ -160,10 +128,11 @@ asio::awaitable<void> head_meeting::receive_guest(std::shared_ptr<connection> gu
       co_return;
     }
     const admission decision = co_await decide(*hello);
-    for (const std::string& remark : decision.remarks) {
-      plan_.options.log.report_once(severity::warning, remark, remark);
-    }
     if (decision.what == verdict::accept || decision.what == verdict::replace) {
+      for (const std::string& remark : decision.remarks) {
+        plan_.options.log.report_once(severity::warning, remark, remark);
+        guest->post(frame_kind::remark, encode(refusal_message{.reason = remark}));
+      }
       take_place(*hello, guest);
       co_return;
     }
@@ -235,6 +204,8 @@ void head_meeting::take_place(const hello_message& hello, std::shared_ptr<connec
   where.line = line;
   where.has_given_up = false;
   where.listener = hello.listener;
+  generation_ = std::max(generation_, hello.generation);
+  hold_port(line->local());
   table_.seats[index(hello.rank)] = seat{.process = hello.process, .facts = hello.facts};
   spawn(io_, shared_from_this(), [this, rank = hello.rank, line] { return tend(rank, line); });
   house_changed();
@@ -310,13 +281,25 @@ void head_meeting::free_place(int rank, const std::string& why) {
 void head_meeting::house_changed() {
   const std::vector<int> absent = missing();
   if (!absent.empty()) {
+    members_.clear();
     tell_all(frame_kind::waiting,
              encode(waiting_message{.missing = {absent.begin(), absent.end()}}));
     return;
   }
-  roster_message roster{.round = ++round_, .secret = {}, .listeners = {}};
+  seat_members();
+  if (members_.size() == 1) {
+    is_over_ = true;  // the only survivor
+    return;
+  }
+  roster_message roster{.round = ++round_,
+                        .generation = generation_,
+                        .host = place_of(host_),
+                        .secret = {},
+                        .members = {members_.begin(), members_.end()},
+                        .listeners = {}};
   fill_random(roster.secret);
-  for (place& each : places_) {
+  for (const int member : members_) {
+    place& each = places_[index(member)];
     each.is_ready = false;
     roster.listeners.push_back(each.listener);
   }
@@ -340,17 +323,30 @@ void head_meeting::note_refusal(const std::string& reason) {
 
 std::vector<int> head_meeting::missing() const {
   std::vector<int> absent;
-  for (int rank = 1; rank < plan_.place.world_size; ++rank) {
-    if (!places_[index(rank)].line) {
+  for (int rank = 0; rank < plan_.place.world_size; ++rank) {
+    if (rank != host_ && !places_[index(rank)].line && !is_gone_[index(rank)]) {
       absent.push_back(rank);
     }
   }
   return absent;
 }
 
+void head_meeting::seat_members() {
+  members_.clear();
+  for (int rank = 0; rank < plan_.place.world_size; ++rank) {
+    if (rank == host_ || places_[index(rank)].line) {
+      members_.push_back(rank);
+    }
+  }
+}
+
+int head_meeting::place_of(int member) const {
+  return static_cast<int>(std::ranges::find(members_, member) - members_.begin());
+}
+
 bool head_meeting::everybody(bool place::* has_done) const {
-  return std::ranges::all_of(std::span{places_}.subspan(1),
-                             [has_done](const place& each) { return each.*has_done; });
+  return std::ranges::all_of(
+      members_, [&](int member) { return member == host_ || places_[index(member)].*has_done; });
 }
 
 void head_meeting::throw_timed_out() const {

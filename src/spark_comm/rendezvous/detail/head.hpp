@@ -5,6 +5,7 @@
 #include <spark_comm/rendezvous/detail/admission.hpp>
 #include <spark_comm/rendezvous/detail/connection.hpp>
 #include <spark_comm/rendezvous/detail/file_point.hpp>
+#include <spark_comm/rendezvous/detail/held_port.hpp>
 #include <spark_comm/rendezvous/detail/meeting.hpp>
 #include <spark_comm/rendezvous/detail/wire.hpp>
 
@@ -43,9 +44,14 @@ class head_meeting : public std::enable_shared_from_this<head_meeting> {
     std::unique_ptr<asio::steady_timer> answer;  // cancelled when the holder answers a ping
   };
 
+  // head_door.cpp
   void open();
   void listen_behind_file(const std::string& path);
   void listen_at_address();
+  void listen_again();
+  void hold_port(const tcp::endpoint& like);
+  asio::awaitable<void> look_for(int rank);
+
   asio::awaitable<void> accept_guests(std::shared_ptr<tcp::acceptor> acceptor);
   asio::awaitable<void> receive_guest(std::shared_ptr<connection> guest);
   asio::awaitable<admission> decide(const hello_message& hello);
@@ -60,14 +66,21 @@ class head_meeting : public std::enable_shared_from_this<head_meeting> {
   void tell_all(frame_kind kind, const bytes& body);
 
   [[nodiscard]] std::vector<int> missing() const;
+  void seat_members();
+  [[nodiscard]] int place_of(int member) const;
   [[nodiscard]] bool everybody(bool place::* has_done) const;
   [[noreturn]] void throw_timed_out() const;
   void leave() noexcept;
 
   asio::io_context& io_;
   meeting_plan plan_;
+  int host_;  // this rank
+  std::uint64_t generation_;
   seating table_;
-  std::vector<place> places_;  // by rank; rank 0's stays empty
+  std::vector<place> places_;  // by rank; the host's has a listener only
+  std::vector<bool> is_gone_;  // by rank: not waited for, in a meeting of survivors
+  std::vector<int> members_;   // who is in the present round; empty while somebody is missing
+  std::shared_ptr<const held_port> port_;
   std::vector<std::shared_ptr<tcp::acceptor>> acceptors_;
   std::string meeting_point_;
   std::optional<published_point> published_;

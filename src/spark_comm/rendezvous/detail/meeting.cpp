@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <sys/random.h>
@@ -50,6 +51,18 @@ void check_trust(const meeting_plan& plan, const std::vector<tcp::endpoint>& end
                   context_of(plan)};
     }
   }
+}
+
+std::optional<tcp::endpoint> endpoint_seen_from(const tcp::endpoint& local,
+                                                const std::string& listener) {
+  auto where = try_parse_numeric(listener);
+  if (where && where->address().is_v6() && where->address().to_v6().is_link_local() &&
+      local.address().is_v6()) {
+    auto scoped = where->address().to_v6();
+    scoped.scope_id(local.address().to_v6().scope_id());
+    where->address(scoped);
+  }
+  return where;
 }
 
 void fill_random(std::span<std::byte> out) {

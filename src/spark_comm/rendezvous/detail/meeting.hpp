@@ -11,6 +11,9 @@
 //          <-----------------------  commit (round) when all are ready
 //   committed (round) ------------>  the meeting is over when all have said so
 //
+// The head is rank 0. When ranks meet again it is the lowest that is still there, and a rank that
+// calls one which is not meeting anybody hears: busy.
+//
 // A worker whose deadline passes says farewell. A rank that is lost before the commit frees its
 // place; the next full house is a new round.
 #pragma once
@@ -18,6 +21,7 @@
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/detail/connection.hpp>
+#include <spark_comm/rendezvous/detail/held_port.hpp>
 #include <spark_comm/rendezvous/detail/socket.hpp>
 #include <spark_comm/rendezvous/detail/trust.hpp>
 #include <spark_comm/rendezvous/session.hpp>
@@ -25,10 +29,12 @@
 #include <asio/co_spawn.hpp>
 #include <asio/io_context.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -46,13 +52,24 @@ struct meeting_plan {
 
 /// What a meeting leaves behind.
 struct met_world {
+  world place;  ///< This rank's, by the new numbers; the address is where the meeting was.
+  std::uint64_t generation = 0;
   std::vector<std::shared_ptr<connection>> peers;  ///< By rank; empty at the own one.
   std::vector<std::string> listeners;              ///< By rank.
-  std::shared_ptr<tcp::acceptor> listener;  ///< Keeps this rank's port while the session lives.
+  std::shared_ptr<const held_port> port;           ///< This rank's own; null for a rank alone.
 };
 
 [[nodiscard]] met_world meet_as_head(asio::io_context& io, const meeting_plan& plan);
-[[nodiscard]] met_world meet_as_worker(asio::io_context& io, const meeting_plan& plan);
+
+/// Nothing when the ranks that meet again have lost all those below this one: it is the head then.
+[[nodiscard]] std::optional<met_world> meet_as_worker(asio::io_context& io,
+                                                      const meeting_plan& plan);
+
+/// Where another rank is reached from here. A link-local address means nothing without the
+/// interface, and the interface's name is each host's own: it is that of `local`.
+/// Nothing for a text that is no numeric address.
+[[nodiscard]] std::optional<tcp::endpoint> endpoint_seen_from(const tcp::endpoint& local,
+                                                              const std::string& listener);
 
 /// What every error of a meeting says about itself.
 [[nodiscard]] error_context context_of(const meeting_plan& plan, std::vector<int> peers = {});

@@ -79,14 +79,14 @@ struct mesh_session::step {
 };
 
 mesh_session::mesh_session(std::unique_ptr<asio::io_context> io,
-                           const world& place,
                            met_world met,
-                           const meeting_options& options)
+                           const meeting_plan& plan)
     : io_(std::move(io)),
-      place_(place),
+      place_(met.place),
       met_(std::move(met)),
-      log_(options.log),
-      cancel_(options.cancel) {}
+      keys_(plan.keys),
+      log_(plan.options.log),
+      cancel_(plan.options.cancel) {}
 
 mesh_session::~mesh_session() {
   stop();
@@ -223,8 +223,28 @@ void mesh_session::start(session_listener& listener) {
     }
   }
   io_->restart();
+  open_door();
   work_.emplace(io_->get_executor());
   thread_ = std::thread{[this] { run_thread(); }};
+}
+
+void mesh_session::open_door() {
+  door_ = std::make_shared<doorkeeper>(
+      *io_,
+      met_.port->serve(*io_),
+      keys_,
+      fmt::format("rank {} is in generation {}, of {} ranks, and not meeting anybody",
+                  place_.rank,
+                  met_.generation,
+                  place_.world_size));
+  door_->start();
+}
+
+std::shared_ptr<const held_port> mesh_session::take_port() noexcept {
+  if (door_) {
+    asio::post(*io_, [door = door_] { door->stop(); });
+  }
+  return std::move(met_.port);
 }
 
 void mesh_session::run_thread() noexcept {
@@ -290,9 +310,8 @@ void mesh_session::close_all() noexcept {
       line->close();
     }
   }
-  if (met_.listener) {
-    std::error_code ignored;  // closing what is closed is no failure
-    met_.listener->close(ignored);
+  if (door_) {
+    door_->stop();
   }
 }
 

@@ -5,7 +5,9 @@
 #include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/detail/connection.hpp>
+#include <spark_comm/rendezvous/detail/doorkeeper.hpp>
 #include <spark_comm/rendezvous/detail/meeting.hpp>
+#include <spark_comm/rendezvous/detail/trust.hpp>
 #include <spark_comm/rendezvous/session.hpp>
 
 #include <asio/awaitable.hpp>
@@ -21,6 +23,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace spark_comm::rendezvous::detail {
@@ -29,10 +32,7 @@ namespace spark_comm::rendezvous::detail {
 /// session's own thread does.
 class mesh_session final : public session {
  public:
-  mesh_session(std::unique_ptr<asio::io_context> io,
-               const world& place,
-               met_world met,
-               const meeting_options& options);
+  mesh_session(std::unique_ptr<asio::io_context> io, met_world met, const meeting_plan& plan);
   mesh_session(const mesh_session&) = delete;
   mesh_session& operator=(const mesh_session&) = delete;
   mesh_session(mesh_session&&) = delete;
@@ -43,9 +43,15 @@ class mesh_session final : public session {
 
   [[nodiscard]] int world_size() const noexcept override { return place_.world_size; }
 
+  [[nodiscard]] world place() const override { return place_; }
+
+  [[nodiscard]] std::uint64_t generation() const noexcept override { return met_.generation; }
+
   [[nodiscard]] std::vector<std::string> listener_addresses() const override {
     return met_.listeners;
   }
+
+  [[nodiscard]] std::shared_ptr<const held_port> take_port() noexcept override;
 
   [[nodiscard]] std::vector<bytes> all_gather(std::span<const std::byte> mine,
                                               const deadline& until) override;
@@ -69,10 +75,13 @@ class mesh_session final : public session {
   asio::awaitable<void> wind_down();
   void run_thread() noexcept;
   void close_all() noexcept;
+  void open_door();
 
   std::unique_ptr<asio::io_context> io_;
   world place_;
   met_world met_;
+  std::shared_ptr<trust> keys_;
+  std::shared_ptr<doorkeeper> door_;  // from `start` until the port is taken or the session stops
   diagnostics log_;
   std::stop_token cancel_;
   std::uint64_t steps_ = 0;
@@ -88,9 +97,18 @@ class mesh_session final : public session {
 /// The session of a world of one: no socket, no thread.
 class solo_session final : public session {
  public:
+  solo_session(std::string address, std::uint64_t generation) noexcept
+      : address_(std::move(address)), generation_(generation) {}
+
   [[nodiscard]] int rank() const noexcept override { return 0; }
 
   [[nodiscard]] int world_size() const noexcept override { return 1; }
+
+  [[nodiscard]] world place() const override {
+    return {.address = address_, .rank = 0, .world_size = 1};
+  }
+
+  [[nodiscard]] std::uint64_t generation() const noexcept override { return generation_; }
 
   [[nodiscard]] std::vector<bytes> all_gather(std::span<const std::byte> mine,
                                               const deadline& until) override;
@@ -102,6 +120,10 @@ class solo_session final : public session {
   void send(int /*peer*/, std::span<const std::byte> /*message*/) noexcept override {}
 
   void stop() noexcept override {}
+
+ private:
+  std::string address_;
+  std::uint64_t generation_;
 };
 
 }  // namespace spark_comm::rendezvous::detail

@@ -139,6 +139,8 @@ bool is_known(std::uint8_t kind) {
     case frame_kind::pong:
     case frame_kind::mesh_hello:
     case frame_kind::mesh_welcome:
+    case frame_kind::busy:
+    case frame_kind::remark:
     case frame_kind::gather:
     case frame_kind::broadcast:
     case frame_kind::received:
@@ -146,6 +148,15 @@ bool is_known(std::uint8_t kind) {
     case frame_kind::farewell:     return true;
   }
   return false;
+}
+
+membership read_membership(reader& in) {
+  const auto who = in.number<std::uint8_t>();
+  if (who > static_cast<std::uint8_t>(membership::survivors)) {
+    in.fail();
+    return membership::whole_world;
+  }
+  return static_cast<membership>(who);
 }
 
 fact read_fact(reader& in) {
@@ -158,6 +169,7 @@ fact read_fact(reader& in) {
     return out;
   }
   out.rule = static_cast<fact_rule>(rule);
+  out.note = in.text(max_fact_value_bytes);
   return out;
 }
 
@@ -189,6 +201,7 @@ bytes encode(const hello_message& message) {
   out.signed_number(message.world_size);
   out.signed_number(message.rank);
   out.number(message.generation);
+  out.number(static_cast<std::uint8_t>(message.who));
   out.raw(message.process);
   out.text(message.listener, max_address_bytes);
   const std::size_t facts = std::min(message.facts.size(), max_facts);
@@ -197,6 +210,7 @@ bytes encode(const hello_message& message) {
     out.text(each.name, max_fact_name_bytes);
     out.text(each.value, max_fact_value_bytes);
     out.number(static_cast<std::uint8_t>(each.rule));
+    out.text(each.note, max_fact_value_bytes);
   }
   return out.take();
 }
@@ -217,6 +231,7 @@ std::optional<hello_message> decode_hello(std::span<const std::byte> body) {
   message.world_size = in.signed_number();
   message.rank = in.signed_number();
   message.generation = in.number<std::uint64_t>();
+  message.who = read_membership(in);
   message.process = in.block<std::tuple_size_v<nonce>>();
   message.listener = in.text(max_address_bytes);
   const std::size_t facts = in.count(max_facts);
@@ -258,10 +273,15 @@ std::optional<waiting_message> decode_waiting(std::span<const std::byte> body) {
 bytes encode(const roster_message& message) {
   writer out;
   out.number(message.round);
+  out.number(message.generation);
+  out.signed_number(message.host);
   out.raw(message.secret);
-  out.number(static_cast<std::uint32_t>(message.listeners.size()));
-  std::ranges::for_each(message.listeners,
-                        [&](const std::string& each) { out.text(each, max_address_bytes); });
+  const std::size_t ranks = std::min(message.members.size(), message.listeners.size());
+  out.number(static_cast<std::uint32_t>(ranks));
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    out.signed_number(message.members[rank]);
+    out.text(message.listeners[rank], max_address_bytes);
+  }
   return out.take();
 }
 
@@ -269,9 +289,12 @@ std::optional<roster_message> decode_roster(std::span<const std::byte> body) {
   reader in{body};
   roster_message message;
   message.round = in.number<std::uint32_t>();
+  message.generation = in.number<std::uint64_t>();
+  message.host = in.signed_number();
   message.secret = in.block<std::tuple_size_v<token>>();
   const std::size_t ranks = in.count(max_world_size);
   for (std::size_t i = 0; i < ranks && !in.has_failed(); ++i) {
+    message.members.push_back(in.signed_number());
     message.listeners.push_back(in.text(max_address_bytes));
   }
   return if_done(in, std::move(message));

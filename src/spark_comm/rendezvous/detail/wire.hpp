@@ -20,7 +20,7 @@
 
 namespace spark_comm::rendezvous::detail {
 
-inline constexpr std::uint32_t protocol_version = 1;
+inline constexpr std::uint32_t protocol_version = 2;
 
 /// Kinds of frames. Numbers are part of the protocol.
 enum class frame_kind : std::uint8_t {
@@ -35,6 +35,8 @@ enum class frame_kind : std::uint8_t {
   pong = 9,           ///< The answer.
   mesh_hello = 10,    ///< Worker to worker: rank and token of the roster.
   mesh_welcome = 11,  ///< The answer.
+  busy = 12,          ///< To a hello, from a rank that is not meeting anybody: call again, and why.
+  remark = 13,        ///< Head to a seated worker: a difference that does no harm.
   gather = 16,        ///< One rank's part of an all-gather.
   broadcast = 17,     ///< The head's bytes.
   received = 18,      ///< They have arrived.
@@ -65,7 +67,8 @@ struct hello_message {
   std::uint32_t version = protocol_version;
   std::int32_t world_size = 0;
   std::int32_t rank = 0;
-  std::uint64_t generation = 0;
+  std::uint64_t generation = 0;  ///< One more than the last that this rank was in.
+  membership who = membership::whole_world;
   nonce process{};
   std::string listener;  ///< Where the other ranks reach this one.
   std::vector<fact> facts;
@@ -75,6 +78,7 @@ struct hello_message {
 /// With another protocol version only `version` is filled. Nothing if it is no hello at all.
 [[nodiscard]] std::optional<hello_message> decode_hello(std::span<const std::byte> body);
 
+/// Body of refusal, busy and remark.
 struct refusal_message {
   std::string reason;
 };
@@ -91,8 +95,12 @@ struct waiting_message {
 
 struct roster_message {
   std::uint32_t round = 0;
+  std::uint64_t generation = 0;  ///< Of all from now on: the highest that any of them named.
+  std::int32_t host = 0;         ///< Who sends it, by its place in this list.
   token secret{};
-  std::vector<std::string> listeners;  ///< In rank order; rank 0's is the meeting point.
+  std::vector<std::int32_t>
+      members;  ///< The ranks in their new order, by the number they came with.
+  std::vector<std::string> listeners;  ///< In the same order.
 };
 
 [[nodiscard]] bytes encode(const roster_message& message);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: AGPL-3.0-only
+// The first half of a worker's meeting: it finds the head and keeps a place.
+#include <spark_comm/core/diagnostics.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/core/time.hpp>
 #include <spark_comm/rendezvous/address.hpp>
@@ -13,13 +15,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
 #include <memory>
-#include <openssl/crypto.h>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -33,7 +33,6 @@ using namespace std::chrono_literals;
 
 constexpr auto connect_limit = 2s;  // for one address, so that a dead one leaves time for the next
 constexpr auto answer_limit = 3s;   // for a head to answer a hello before it is called again
-constexpr auto peer_limit = 2s;     // for another worker to say or answer a hello
 
 time_point in(duration span) {
   return steady_time().now() + span;
@@ -46,15 +45,23 @@ std::size_t index(int rank) {
 }  // namespace
 
 worker_meeting::worker_meeting(asio::io_context& io, meeting_plan plan)
-    : io_(io), plan_(std::move(plan)) {
+    : io_(io), plan_(std::move(plan)), place_(plan_.place) {
   fill_random(process_);
+  if (plan_.options.again) {
+    port_ = plan_.options.again->port;
+  }
 }
 
-met_world worker_meeting::run() {
+std::optional<met_world> worker_meeting::run() {
   spawn(io_, shared_from_this(), [this] { return find_head(); });
   try {
-    run_until(io_, plan_.until, failure_, [this] { return is_over_; }, plan_.options.cancel);
-    if (!is_over_) {
+    run_until(
+        io_,
+        plan_.until,
+        failure_,
+        [this] { return is_over_ || is_lowest_; },
+        plan_.options.cancel);
+    if (!is_over_ && !is_lowest_) {
       if (head_ && has_answer_) {
         head_->post(frame_kind::farewell);
       }
@@ -66,12 +73,18 @@ met_world worker_meeting::run() {
     if (head_) {
       head_->close();
     }
-    close_listener();
     throw;
   }
   leave();
-  met_world out{.peers = std::move(peers_), .listeners = {}, .listener = std::move(listener_)};
-  out.peers.front() = head_;
+  if (is_lowest_) {
+    return std::nullopt;
+  }
+  met_world out{.place = std::move(place_),
+                .generation = roster_->generation,
+                .peers = std::move(peers_),
+                .listeners = {},
+                .port = std::move(port_)};
+  out.peers[index(roster_->host)] = head_;
   std::ranges::transform(endpoints_, std::back_inserter(out.listeners), to_text);
   return out;
 }
@@ -85,25 +98,49 @@ void worker_meeting::fail(std::exception_ptr failure) noexcept {
 asio::awaitable<void> worker_meeting::find_head() {
   duration pause{};
   while (!is_over_ && !failure_) {
-    // Blocks the loop, on which nothing else happens while there is no head.
-    const resolution found = locate_head();
-    if (!found.failure.empty()) {
-      obstacle_ = fmt::format("could not find rank 0: {}", found.failure);
+    if (plan_.options.again) {
+      co_await find_lowest();
+    } else {
+      co_await call_meeting_point();
     }
-    check_trust(plan_, found.endpoints);
-    for (const tcp::endpoint& each : found.endpoints) {
-      has_answer_ = false;
-      co_await try_endpoint(each);
-      if (is_over_) {
-        co_return;
-      }
-      if (has_answer_) {
-        pause = duration::zero();  // this was a head: call it again soon
-        break;
-      }
+    if (is_over_ || is_lowest_) {
+      co_return;
+    }
+    if (has_answer_) {
+      pause = duration::zero();  // this was a head: call it again soon
     }
     pause = next_pause(pause);
     co_await pause_for(pause);
+  }
+}
+
+/// Of the ranks that were together before, the lowest that is there is the head. One that is there
+/// holds its port; who finds nobody below itself is the lowest.
+asio::awaitable<void> worker_meeting::find_lowest() {
+  for (int rank = 0; rank < plan_.place.rank; ++rank) {
+    const auto where = try_parse_numeric(plan_.options.again->listeners[index(rank)]);
+    has_answer_ = false;
+    host_ = rank;
+    if (where && co_await try_endpoint(*where, share_of_time(index(plan_.place.rank - rank)))) {
+      co_return;
+    }
+  }
+  is_lowest_ = true;
+}
+
+asio::awaitable<void> worker_meeting::call_meeting_point() {
+  // Blocks the loop, on which nothing else happens while there is no head.
+  const resolution found = locate_head();
+  if (!found.failure.empty()) {
+    obstacle_ = fmt::format("could not find rank 0: {}", found.failure);
+  }
+  check_trust(plan_, found.endpoints);
+  for (std::size_t i = 0; i < found.endpoints.size(); ++i) {
+    has_answer_ = false;
+    co_await try_endpoint(found.endpoints[i], share_of_time(found.endpoints.size() - i));
+    if (is_over_ || has_answer_) {
+      co_return;
+    }
   }
 }
 
@@ -114,12 +151,20 @@ resolution worker_meeting::locate_head() const {
   return resolve(parse_address(plan_.place.address), plan_.until);
 }
 
-asio::awaitable<void> worker_meeting::try_endpoint(tcp::endpoint where) {
+duration worker_meeting::share_of_time(std::size_t candidates) const {
+  return plan_.until.remaining() / static_cast<duration::rep>(candidates);
+}
+
+/// A dead address gets its `share` of the time and leaves the rest to those after it.
+asio::awaitable<bool> worker_meeting::try_endpoint(tcp::endpoint where, duration share) {
+  const time_point begin = steady_time().now();
+  bool is_there = false;
   try {
-    auto socket = co_await connect(io_, where, connect_limit);
+    auto socket = co_await connect(io_, where, std::min<duration>(connect_limit, share));
+    is_there = true;
     auto line = std::make_shared<connection>(std::move(socket), side::caller, plan_.keys);
     obstacle_ = fmt::format("connected to {}, but the handshake was not answered", to_text(where));
-    co_await attend(line);
+    co_await attend(line, std::min(in(answer_limit), begin + share));
   } catch (const std::system_error& failure) {
     if (dynamic_cast<const error*>(&failure) != nullptr) {
       throw;  // ours: a refusal, or this machine cannot do it
@@ -127,32 +172,40 @@ asio::awaitable<void> worker_meeting::try_endpoint(tcp::endpoint where) {
     obstacle_ =
         fmt::format("could not connect to {}: {}", to_text(where), failure.code().message());
   }
+  co_return is_there;
 }
 
-asio::awaitable<void> worker_meeting::attend(std::shared_ptr<connection> head) {
+asio::awaitable<void> worker_meeting::attend(std::shared_ptr<connection> head, time_point limit) {
   head_ = head;
   try {
-    head->expire_at(in(answer_limit));
+    head->expire_at(limit);
     co_await head->secure();
     open_listener(head->local());
     greet_head();
     while (!is_over_) {
       const frame received = co_await head->receive(max_handshake_bytes);
+      if (received.kind == frame_kind::busy) {
+        turned_away(received.body);
+        break;
+      }
       handle(received);
     }
-    co_return;
+    if (is_over_) {
+      co_return;
+    }
   } catch (const connection_lost& lost) {
     if (lost.cause() == loss::untrusted) {
       throw error{errc::mismatch,
                   fmt::format("refused by {}: {}", to_text(head->remote()), lost.what()),
-                  context_of(plan_, {0})};
+                  context_of(plan_, {host_})};
     }
     if (lost.cause() == loss::cut_short) {
       throw error{errc::peer_lost,
-                  fmt::format("rank 0 at {}: {}", to_text(head->remote()), lost.what()),
-                  context_of(plan_, {0})};
+                  fmt::format("rank {} at {}: {}", host_, to_text(head->remote()), lost.what()),
+                  context_of(plan_, {host_})};
     }
-    obstacle_ = has_answer_ ? fmt::format("the connection to rank 0 at {} was lost: {}",
+    obstacle_ = has_answer_ ? fmt::format("the connection to rank {} at {} was lost: {}",
+                                          host_,
                                           to_text(head->remote()),
                                           lost.what())
                             : fmt::format("connected to {}, but the handshake was not answered: {}",
@@ -164,22 +217,9 @@ asio::awaitable<void> worker_meeting::attend(std::shared_ptr<connection> head) {
   end_round();
 }
 
-/// The interface by which the head is reached is the one by which other ranks reach this one.
-void worker_meeting::open_listener(const tcp::endpoint& like) {
-  if (listener_ && listener_->local_endpoint().address() == like.address()) {
-    return;
-  }
-  close_listener();
-  listener_ = std::make_shared<tcp::acceptor>(listen_at(io_, tcp::endpoint{like.address(), 0}));
-  spawn(io_, shared_from_this(), [this, listener = listener_] { return accept_peers(listener); });
-}
-
-void worker_meeting::close_listener() noexcept {
-  if (listener_) {
-    std::error_code ignored;  // closing what is closed is no failure
-    listener_->close(ignored);
-    listener_.reset();
-  }
+void worker_meeting::turned_away(const bytes& body) {
+  const auto said = decode_refusal(body);
+  obstacle_ = said ? said->reason : fmt::format("rank {} is not meeting anybody", host_);
 }
 
 void worker_meeting::greet_head() {
@@ -187,8 +227,9 @@ void worker_meeting::greet_head() {
                             .world_size = plan_.place.world_size,
                             .rank = plan_.place.rank,
                             .generation = plan_.mine.generation,
+                            .who = who(),
                             .process = process_,
-                            .listener = to_text(listener_->local_endpoint()),
+                            .listener = to_text(port_->where()),
                             .facts = plan_.mine.facts};
   head_->post(frame_kind::hello, encode(hello));
 }
@@ -202,7 +243,14 @@ void worker_meeting::handle(const frame& received) {
   }
   if (received.kind == frame_kind::refusal) {
     if (auto refusal = decode_refusal(received.body)) {
-      throw error{errc::mismatch, "refused by rank 0: " + refusal->reason, context_of(plan_)};
+      throw error{errc::mismatch,
+                  fmt::format("refused by rank {}: {}", host_, refusal->reason),
+                  context_of(plan_)};
+    }
+  } else if (received.kind == frame_kind::remark) {
+    if (const auto remark = decode_refusal(received.body)) {
+      plan_.options.log.report_once(severity::warning, remark->reason, remark->reason);
+      return;
     }
   } else if (received.kind == frame_kind::waiting) {
     if (auto waiting = decode_waiting(received.body)) {
@@ -211,7 +259,7 @@ void worker_meeting::handle(const frame& received) {
     }
   } else if (received.kind == frame_kind::roster) {
     auto roster = decode_roster(received.body);
-    if (roster && roster->listeners.size() == index(plan_.place.world_size)) {
+    if (roster && take_place_in(*roster)) {
       begin_round(std::move(*roster));
       return;
     }
@@ -223,148 +271,7 @@ void worker_meeting::handle(const frame& received) {
       return;
     }
   }
-  throw connection_lost{loss::malformed, "rank 0 broke the protocol"};
-}
-
-void worker_meeting::begin_round(roster_message roster) {
-  end_round();
-  endpoints_ = {head_->remote()};
-  for (std::size_t peer = 1; peer < roster.listeners.size(); ++peer) {
-    endpoints_.push_back(endpoint_from(roster.listeners[peer]));
-  }
-  const std::uint32_t round = roster.round;
-  roster_ = std::move(roster);
-  peers_.resize(endpoints_.size());
-  for (int peer = 1; peer < plan_.place.rank; ++peer) {
-    spawn(io_, shared_from_this(), [this, peer, round] { return reach(peer, round); });
-  }
-  if (has_met_all()) {
-    head_->post(frame_kind::ready, encode(round_message{.round = round}));
-  }
-}
-
-void worker_meeting::end_round() noexcept {
-  for (const auto& line : peers_) {
-    if (line) {
-      line->close();
-    }
-  }
-  peers_.clear();
-  roster_.reset();
-}
-
-asio::awaitable<void> worker_meeting::reach(int peer, std::uint32_t round) {
-  duration pause{};
-  const auto is_current = [this, round] { return !is_over_ && roster_ && roster_->round == round; };
-  while (is_current()) {
-    auto line = co_await call(endpoints_[index(peer)]);
-    if (line && is_current()) {
-      met(peer, line);
-      co_return;
-    }
-    // Refused, or the peer has not got this round's roster yet.
-    pause = next_pause(pause);
-    co_await pause_for(pause);
-  }
-}
-
-/// Nothing if it was not to be had; the caller tries again.
-asio::awaitable<std::shared_ptr<connection>> worker_meeting::call(tcp::endpoint where) {
-  try {
-    const mesh_hello_message hello{.rank = plan_.place.rank, .secret = roster_->secret};
-    auto socket = co_await connect(io_, where, peer_limit);
-    auto line = std::make_shared<connection>(std::move(socket), side::caller, plan_.keys);
-    guests_.enter(line);
-    line->expire_at(in(peer_limit));
-    co_await line->secure();
-    line->post(frame_kind::mesh_hello, encode(hello));
-    const frame answer = co_await line->receive(max_handshake_bytes);
-    if (answer.kind == frame_kind::mesh_welcome) {
-      co_return line;
-    }
-  } catch (const std::system_error& failure) {
-    obstacle_ =
-        fmt::format("could not connect to {}: {}", to_text(where), failure.code().message());
-  } catch (const connection_lost& lost) {
-    obstacle_ = fmt::format(
-        "connected to {}, but the handshake was not answered: {}", to_text(where), lost.what());
-  }
-  co_return nullptr;
-}
-
-asio::awaitable<void> worker_meeting::accept_peers(std::shared_ptr<tcp::acceptor> acceptor) {
-  try {
-    while (!is_over_) {
-      auto socket = co_await accept(acceptor);
-      auto guest = std::make_shared<connection>(std::move(socket), side::called, plan_.keys);
-      guests_.enter(guest);
-      guest->expire_at(in(peer_limit));
-      spawn(io_, shared_from_this(), [this, guest] { return receive_peer(guest); });
-    }
-  } catch (const std::system_error&) {
-    co_return;  // cancelled: the meeting is over, or the head is reached by another interface
-  }
-}
-
-asio::awaitable<void> worker_meeting::receive_peer(std::shared_ptr<connection> guest) {
-  try {
-    co_await guest->secure();
-    const frame first = co_await guest->receive(max_handshake_bytes);
-    const auto hello =
-        first.kind == frame_kind::mesh_hello ? decode_mesh_hello(first.body) : std::nullopt;
-    const bool is_peer =
-        hello && roster_ && !is_over_ && hello->rank > plan_.place.rank &&
-        hello->rank < plan_.place.world_size &&
-        CRYPTO_memcmp(hello->secret.data(), roster_->secret.data(), hello->secret.size()) == 0;
-    if (is_peer) {
-      guest->post(frame_kind::mesh_welcome);
-      met(hello->rank, guest);
-      co_return;
-    }
-  } catch (const connection_lost&) {
-    guest->close();  // a probe or a stranger
-    co_return;
-  }
-  guest->close();  // not of this round; a peer that is ahead calls again
-}
-
-void worker_meeting::met(int peer, std::shared_ptr<connection> line) {
-  guests_.leave(line);
-  line->never_expire();
-  auto& where = peers_[index(peer)];
-  const bool is_again = where != nullptr;
-  if (is_again) {
-    where->close();
-  }
-  where = std::move(line);
-  if (!is_again && has_met_all()) {
-    head_->post(frame_kind::ready, encode(round_message{.round = roster_->round}));
-  }
-}
-
-bool worker_meeting::has_met_all() const {
-  for (int peer = 1; peer < plan_.place.world_size; ++peer) {
-    if (peer != plan_.place.rank && !peers_[index(peer)]) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// Where this rank reaches another. A link-local address means nothing without the interface, and
-/// the interface's name is each host's own: it is the one by which the head is reached.
-tcp::endpoint worker_meeting::endpoint_from(const std::string& listener) const {
-  const auto where = try_parse_numeric(listener);
-  if (!where) {
-    throw connection_lost{loss::malformed, "rank 0 sent a roster that is not made of addresses"};
-  }
-  const auto& local = head_->local().address();
-  if (where->address().is_v6() && where->address().to_v6().is_link_local() && local.is_v6()) {
-    auto scoped = where->address().to_v6();
-    scoped.scope_id(local.to_v6().scope_id());
-    return {scoped, where->port()};
-  }
-  return *where;
+  throw connection_lost{loss::malformed, fmt::format("rank {} broke the protocol", host_)};
 }
 
 void worker_meeting::throw_timed_out() const {
@@ -375,22 +282,26 @@ void worker_meeting::throw_timed_out() const {
     text = missing_.empty()
                ? "all ranks came, but did not all reach each other"
                : fmt::format(
-                     "joined rank 0 at {}, where {} did not come", plan_.place.address, absent);
+                     "joined rank {} at {}, where {} did not come", host_, head_address(), absent);
   } else if (!missing_.empty()) {
-    text += fmt::format("; when rank 0 was last heard of, {} had not come", absent);
+    text += fmt::format("; when rank {} was last heard of, {} had not come", host_, absent);
   }
-  throw error{errc::timed_out, std::move(text), context_of(plan_, missing_)};
+  const bool is_head_silent = plan_.options.again && !has_answer_;
+  throw error{errc::timed_out,
+              std::move(text),
+              context_of(plan_, is_head_silent ? std::vector{host_} : missing_)};
+}
+
+std::string worker_meeting::head_address() const {
+  return plan_.options.again ? plan_.options.again->listeners[index(host_)] : plan_.place.address;
 }
 
 void worker_meeting::leave() noexcept {
-  if (listener_) {
-    std::error_code ignored;  // nothing to cancel is no failure
-    listener_->cancel(ignored);
-  }
+  close_listener();
   guests_.close_all();
 }
 
-met_world meet_as_worker(asio::io_context& io, const meeting_plan& plan) {
+std::optional<met_world> meet_as_worker(asio::io_context& io, const meeting_plan& plan) {
   return std::make_shared<worker_meeting>(io, plan)->run();
 }
 

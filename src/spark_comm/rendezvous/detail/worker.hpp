@@ -23,22 +23,38 @@ class worker_meeting : public std::enable_shared_from_this<worker_meeting> {
  public:
   worker_meeting(asio::io_context& io, meeting_plan plan);
 
-  /// Returns when all have met. Whatever fails before that is tried again until the deadline.
+  /// Returns when all have met, or with nothing when this rank is to be the head. Whatever fails
+  /// before that is tried again until the deadline.
   /// Throws: timed_out with the last obstacle, mismatch in the head's words, peer_lost for a head
   /// that closes inside a frame.
-  [[nodiscard]] met_world run();
+  [[nodiscard]] std::optional<met_world> run();
 
   void fail(std::exception_ptr failure) noexcept;
 
  private:
   asio::awaitable<void> find_head();
   [[nodiscard]] resolution locate_head() const;
-  asio::awaitable<void> try_endpoint(tcp::endpoint where);
-  asio::awaitable<void> attend(std::shared_ptr<connection> head);
-  void open_listener(const tcp::endpoint& like);
-  void close_listener() noexcept;
+  asio::awaitable<void> find_lowest();
+  asio::awaitable<void> call_meeting_point();
+  [[nodiscard]] duration share_of_time(std::size_t candidates) const;
+  /// Whether there was a connection.
+  asio::awaitable<bool> try_endpoint(tcp::endpoint where, duration share);
+  asio::awaitable<void> attend(std::shared_ptr<connection> head, time_point limit);
+  void turned_away(const bytes& body);
   void greet_head();
   void handle(const frame& received);
+  [[noreturn]] void throw_timed_out() const;
+  [[nodiscard]] std::string head_address() const;
+  void leave() noexcept;
+
+  [[nodiscard]] membership who() const {
+    return plan_.options.again ? plan_.options.again->who : membership::whole_world;
+  }
+
+  // worker_mesh.cpp
+  void open_listener(const tcp::endpoint& like);
+  void close_listener() noexcept;
+  [[nodiscard]] bool take_place_in(const roster_message& roster);
   void begin_round(roster_message roster);
   void end_round() noexcept;
   asio::awaitable<void> reach(int peer, std::uint32_t round);
@@ -47,13 +63,13 @@ class worker_meeting : public std::enable_shared_from_this<worker_meeting> {
   asio::awaitable<void> receive_peer(std::shared_ptr<connection> guest);
   void met(int peer, std::shared_ptr<connection> line);
   [[nodiscard]] bool has_met_all() const;
-  [[nodiscard]] tcp::endpoint endpoint_from(const std::string& listener) const;
-  [[noreturn]] void throw_timed_out() const;
-  void leave() noexcept;
 
   asio::io_context& io_;
   meeting_plan plan_;
+  world place_;  // as of the round that is going on
   nonce process_{};
+  int host_ = 0;  // the head, as far as is known
+  std::shared_ptr<const held_port> port_;
   std::shared_ptr<connection> head_;
   std::shared_ptr<tcp::acceptor> listener_;
   waiting_room guests_;
@@ -64,6 +80,7 @@ class worker_meeting : public std::enable_shared_from_this<worker_meeting> {
   std::vector<int> missing_;  // as the head said last
   bool has_answer_ = false;   // this head has said something
   bool is_over_ = false;
+  bool is_lowest_ = false;
   std::exception_ptr failure_;
 };
 
