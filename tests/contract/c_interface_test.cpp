@@ -24,10 +24,13 @@
 namespace spark_comm {
 namespace {
 
+using testing::c_buffer;
 using testing::c_communicator;
 using testing::c_error;
+using testing::c_registration;
 using testing::c_runtime;
 using testing::c_stream;
+using testing::c_window;
 using testing::expect_c_error;
 using testing::expect_ok;
 using testing::load_host;
@@ -48,6 +51,8 @@ class c_rank {
 
   spark_comm_communicator* comm() const { return comm_.get(); }
 
+  const spark_comm_runtime* runtime() const { return loaded_.get(); }
+
   int rank() const { return spark_comm_communicator_rank(comm()); }
 
   spark_comm_native_stream stream() const { return spark_comm_stream_native(stream_.get()); }
@@ -58,6 +63,15 @@ class c_rank {
       return spark_comm_communicator_wait(comm(), stream(), 10 * second, &progress, failure);
     });
     EXPECT_EQ(progress, SPARK_COMM_DONE);
+  }
+
+  void reconnect(std::int32_t survivors_only = 0) const {
+    const spark_comm_reconnect_options options{.struct_size = sizeof options,
+                                               .deadline_ns = 10 * second,
+                                               .survivors_only = survivors_only};
+    expect_ok([&](auto** failure) {
+      return spark_comm_communicator_reconnect(comm(), &options, failure);
+    });
   }
 
   void close() const {
@@ -329,6 +343,95 @@ TEST(c_operations, the_fused_norm_takes_every_field_of_its_struct) {
     EXPECT_EQ(residual.front(), 4.0F);
     // Mean square 16, plus epsilon 9, is the square of 5.
     EXPECT_NEAR(out.front(), 4.0F / 5.0F * 3.0F, 1e-6F);
+  });
+}
+
+TEST(c_registration, of_a_buffer_and_a_window_is_effective_over_a_reconnect_until_released) {
+  in_c_world(2, [](const c_rank& here) {
+    constexpr std::size_t bytes = 4096;
+    const auto memory = made_by<c_buffer>([&](auto** made, auto** failure) {
+      return spark_comm_symmetric_buffer_allocate(
+          here.runtime(), spark_comm_communicator_device(here.comm()), bytes, made, failure);
+    });
+    void* address = spark_comm_device_buffer_address(memory.get());
+    const auto plain = made_by<c_registration>([&](auto** made, auto** failure) {
+      return spark_comm_register_buffer(here.comm(), address, bytes, made, failure);
+    });
+    const auto window = made_by<c_window>([&](auto** made, auto** failure) {
+      return spark_comm_register_window(here.comm(), address, bytes, made, failure);
+    });
+    const auto expect_effective = [&](std::int32_t expected) {
+      std::int32_t answer = -1;
+      expect_ok([&](auto** failure) {
+        return spark_comm_registration_is_effective(plain.get(), &answer, failure);
+      });
+      EXPECT_EQ(answer, expected);
+      answer = -1;
+      expect_ok([&](auto** failure) {
+        return spark_comm_window_is_effective(window.get(), &answer, failure);
+      });
+      EXPECT_EQ(answer, expected);
+    };
+    expect_effective(1);
+    here.reconnect();
+    EXPECT_EQ(spark_comm_communicator_generation(here.comm()), 2U);
+    expect_effective(1);
+    void* native = nullptr;
+    expect_ok(
+        [&](auto** failure) { return spark_comm_window_native(window.get(), &native, failure); });
+    EXPECT_NE(native, nullptr);
+    expect_ok(
+        [&](auto** failure) { return spark_comm_registration_release(plain.get(), failure); });
+    expect_ok([&](auto** failure) { return spark_comm_window_release(window.get(), failure); });
+    expect_effective(0);
+    expect_c_error(SPARK_COMM_INVALID_USAGE, "", [&](auto** failure) {
+      return spark_comm_window_native(window.get(), &native, failure);
+    });
+    EXPECT_EQ(native, nullptr);
+  });
+}
+
+TEST(c_registration, of_nothing_is_refused) {
+  in_c_world(1, [](const c_rank& here) {
+    spark_comm_registration* registration = nullptr;
+    expect_c_error(SPARK_COMM_INVALID_ARGUMENT, "", [&](auto** failure) {
+      return spark_comm_register_buffer(here.comm(), nullptr, 64, &registration, failure);
+    });
+    spark_comm_window* window = nullptr;
+    expect_c_error(SPARK_COMM_INVALID_ARGUMENT, "", [&](auto** failure) {
+      return spark_comm_register_window(here.comm(), nullptr, 4096, &window, failure);
+    });
+    EXPECT_EQ(registration, nullptr);
+    EXPECT_EQ(window, nullptr);
+    expect_c_error(SPARK_COMM_INVALID_ARGUMENT, "deadline_ns", [&](auto** failure) {
+      const spark_comm_reconnect_options options{
+          .struct_size = sizeof options, .deadline_ns = -1, .survivors_only = 0};
+      return spark_comm_communicator_reconnect(here.comm(), &options, failure);
+    });
+  });
+}
+
+TEST(c_reconnect, survivors_go_on_alone_and_are_numbered_anew) {
+  in_c_world(ranks, [](const c_rank& here) {
+    if (here.rank() == 1) {
+      ::_exit(0);
+    }
+    here.reconnect(1);
+    EXPECT_EQ(spark_comm_communicator_world_size(here.comm()), 2);
+    std::int32_t sum = here.rank() + 1;
+    expect_ok([&](auto** failure) {
+      return spark_comm_all_reduce(here.comm(),
+                                   &sum,
+                                   &sum,
+                                   1,
+                                   SPARK_COMM_INT32,
+                                   SPARK_COMM_SUM,
+                                   here.stream(),
+                                   nullptr,
+                                   failure);
+    });
+    here.drain();
+    EXPECT_EQ(sum, 3);
   });
 }
 
