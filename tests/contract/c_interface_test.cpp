@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -18,6 +19,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -39,11 +41,34 @@ using testing::made_by;
 constexpr std::int64_t second = 1'000'000'000;
 constexpr int ranks = 3;
 
+/// Where rank processes wait for each other by other means than their communicator: what one does
+/// then meets nothing of another's under way.
+class line_up {
+ public:
+  explicit line_up(int size) : size_(size) {}
+
+  void operator()() {
+    reached_ += size_;
+    ++*arrived_;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+    while (*arrived_ < reached_ && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    }
+    EXPECT_GE(*arrived_, reached_) << "the others did not come";
+  }
+
+ private:
+  int size_;
+  int reached_ = 0;  // each process counts by itself
+  test_support::shared_value<std::atomic<int>> arrived_;
+};
+
 /// A rank of a world that meets in a file of its own.
 class c_rank {
  public:
-  c_rank(int rank, int size, const std::string& meeting)
-      : loaded_(load_host()),
+  c_rank(int rank, int size, const std::string& meeting, line_up& others)
+      : others_(&others),
+        loaded_(load_host()),
         comm_(joined(loaded_, rank, size, meeting)),
         stream_(made_by<c_stream>([this](auto** made, auto** failure) {
           return spark_comm_stream_create(spark_comm_communicator_device(comm()), made, failure);
@@ -56,6 +81,8 @@ class c_rank {
   int rank() const { return spark_comm_communicator_rank(comm()); }
 
   spark_comm_native_stream stream() const { return spark_comm_stream_native(stream_.get()); }
+
+  void wait_for_others() const { (*others_)(); }
 
   void drain() const {
     spark_comm_progress progress = SPARK_COMM_PENDING;
@@ -100,6 +127,7 @@ class c_rank {
     });
   }
 
+  line_up* others_;
   c_runtime loaded_;
   c_communicator comm_;
   c_stream stream_;
@@ -128,9 +156,11 @@ class meeting_file {
 
 void in_c_world(int size, const std::function<void(const c_rank&)>& body) {
   const meeting_file meeting;
+  line_up others{size};
   test_support::expect_all_succeeded(test_support::run_rank_processes(size, [&](int rank) {
-    const c_rank here{rank, size, meeting.path()};
+    const c_rank here{rank, size, meeting.path(), others};
     ASSERT_NE(here.comm(), nullptr);
+    here.wait_for_others();
     body(here);
     if (spark_comm_communicator_state(here.comm()) == SPARK_COMM_STATE_READY) {
       here.close();
@@ -373,6 +403,7 @@ TEST(c_registration, of_a_buffer_and_a_window_is_effective_over_a_reconnect_unti
       EXPECT_EQ(answer, expected);
     };
     expect_effective(1);
+    here.wait_for_others();
     here.reconnect();
     EXPECT_EQ(spark_comm_communicator_generation(here.comm()), 2U);
     expect_effective(1);
@@ -391,24 +422,28 @@ TEST(c_registration, of_a_buffer_and_a_window_is_effective_over_a_reconnect_unti
   });
 }
 
-TEST(c_registration, of_nothing_is_refused) {
-  in_c_world(1, [](const c_rank& here) {
-    spark_comm_registration* registration = nullptr;
-    expect_c_error(SPARK_COMM_INVALID_ARGUMENT, "", [&](auto** failure) {
-      return spark_comm_register_buffer(here.comm(), nullptr, 64, &registration, failure);
-    });
-    spark_comm_window* window = nullptr;
-    expect_c_error(SPARK_COMM_INVALID_ARGUMENT, "", [&](auto** failure) {
-      return spark_comm_register_window(here.comm(), nullptr, 4096, &window, failure);
-    });
-    EXPECT_EQ(registration, nullptr);
-    EXPECT_EQ(window, nullptr);
-    expect_c_error(SPARK_COMM_INVALID_ARGUMENT, "deadline_ns", [&](auto** failure) {
-      const spark_comm_reconnect_options options{
-          .struct_size = sizeof options, .deadline_ns = -1, .survivors_only = 0};
-      return spark_comm_communicator_reconnect(here.comm(), &options, failure);
-    });
-  });
+/// An operation that rank 1, which is gone, does not take part in.
+void expect_lost_rank(const c_rank& here) {
+  std::int32_t value = 1;
+  const auto reduce = [&](auto** failure) {
+    const spark_comm_call_options options{.struct_size = sizeof options, .deadline_ns = 8 * second};
+    const spark_comm_code code = spark_comm_all_reduce(here.comm(),
+                                                       &value,
+                                                       &value,
+                                                       1,
+                                                       SPARK_COMM_INT32,
+                                                       SPARK_COMM_SUM,
+                                                       here.stream(),
+                                                       &options,
+                                                       failure);
+    if (code != SPARK_COMM_OK) {
+      return code;
+    }
+    spark_comm_progress progress = SPARK_COMM_PENDING;
+    return spark_comm_communicator_wait(
+        here.comm(), here.stream(), 10 * second, &progress, failure);
+  };
+  expect_c_error(SPARK_COMM_PEER_LOST, "rank 1", reduce);
 }
 
 TEST(c_reconnect, survivors_go_on_alone_and_are_numbered_anew) {
@@ -416,6 +451,7 @@ TEST(c_reconnect, survivors_go_on_alone_and_are_numbered_anew) {
     if (here.rank() == 1) {
       ::_exit(0);
     }
+    expect_lost_rank(here);
     here.reconnect(1);
     EXPECT_EQ(spark_comm_communicator_world_size(here.comm()), 2);
     std::int32_t sum = here.rank() + 1;
@@ -440,27 +476,7 @@ TEST(c_failures, a_rank_that_never_comes_is_named_in_the_error_of_its_operation)
     if (here.rank() == 1) {
       ::_exit(0);  // before the operation that rank 0 issues
     }
-    std::int32_t value = 1;
-    const auto reduce = [&](auto** failure) {
-      const spark_comm_call_options options{.struct_size = sizeof options,
-                                            .deadline_ns = 8 * second};
-      const spark_comm_code code = spark_comm_all_reduce(here.comm(),
-                                                         &value,
-                                                         &value,
-                                                         1,
-                                                         SPARK_COMM_INT32,
-                                                         SPARK_COMM_SUM,
-                                                         here.stream(),
-                                                         &options,
-                                                         failure);
-      if (code != SPARK_COMM_OK) {
-        return code;
-      }
-      spark_comm_progress progress = SPARK_COMM_PENDING;
-      return spark_comm_communicator_wait(
-          here.comm(), here.stream(), 10 * second, &progress, failure);
-    };
-    expect_c_error(SPARK_COMM_PEER_LOST, "rank 1", reduce);
+    expect_lost_rank(here);
     EXPECT_EQ(spark_comm_communicator_state(here.comm()), SPARK_COMM_STATE_BROKEN);
     const c_error last{spark_comm_communicator_last_error(here.comm())};
     spark_comm_error_details details{};
