@@ -11,5 +11,6 @@
 #include <spark_comm/c/error.h>
 #include <spark_comm/c/group.h>
 #include <spark_comm/c/paths.h>
+#include <spark_comm/c/registration.h>
 #include <spark_comm/c/runtime.h>
 #include <spark_comm/c/types.h>

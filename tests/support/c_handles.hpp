@@ -28,6 +28,9 @@ using c_buffer =
     std::unique_ptr<spark_comm_device_buffer, destroyer<spark_comm_device_buffer_destroy>>;
 using c_pinned =
     std::unique_ptr<spark_comm_pinned_buffer, destroyer<spark_comm_pinned_buffer_destroy>>;
+using c_registration =
+    std::unique_ptr<spark_comm_registration, destroyer<spark_comm_registration_destroy>>;
+using c_window = std::unique_ptr<spark_comm_window, destroyer<spark_comm_window_destroy>>;
 using c_communicator =
     std::unique_ptr<spark_comm_communicator, destroyer<spark_comm_communicator_destroy>>;
 

@@ -6,7 +6,9 @@
 #include <spark_comm/c/detail/join_options.hpp>
 #include <spark_comm/c/types.h>
 #include <spark_comm/comm/communicator.hpp>
+#include <spark_comm/comm/options.hpp>
 #include <spark_comm/core/error.hpp>
+#include <spark_comm/rendezvous/session.hpp>
 #include <spark_comm/rendezvous/world.hpp>
 #include <spark_comm/supervise/communicator_state.hpp>
 
@@ -132,6 +134,20 @@ spark_comm_code spark_comm_communicator_wait(spark_comm_communicator* communicat
     answer = SPARK_COMM_PENDING;
     auto& waiting = check.deref(communicator, "the communicator").value;
     answer = spark_comm::c::number_of(waiting.wait(stream, check.limit(limit_ns, "limit_ns")));
+  });
+}
+
+spark_comm_code spark_comm_communicator_reconnect(spark_comm_communicator* communicator,
+                                                  const spark_comm_reconnect_options* options,
+                                                  spark_comm_error** failure) {
+  return guarded(__func__, failure, [&](const arguments& check) {
+    const spark_comm_reconnect_options known = check.read(options);
+    spark_comm::reconnect_options how;
+    how.deadline = check.limit_or(known.deadline_ns, how.deadline, "deadline_ns");
+    if (known.survivors_only != 0) {
+      how.who = spark_comm::rendezvous::membership::survivors;
+    }
+    check.deref(communicator, "the communicator").value.reconnect(how);
   });
 }
 

@@ -63,6 +63,7 @@ typedef struct spark_comm_join_options {
   /// Called on rank 0 once it listens, from another thread; the address has the real port.
   void (*on_listening)(void* data, const char* address);
   void* on_listening_data;
+  int32_t replaces_lost_rank;  ///< Not 0: this process comes in the place of a rank that was lost.
 } spark_comm_join_options;
 
 /// Where a communicator stands.
@@ -137,6 +138,21 @@ spark_comm_communicator_wait(spark_comm_communicator* communicator,
                              int64_t limit_ns,
                              spark_comm_progress* progress,
                              spark_comm_error** failure);
+
+/// How to reconnect.
+typedef struct spark_comm_reconnect_options {
+  size_t struct_size;
+  int64_t deadline_ns;     ///< By when every rank has to be there: 30 s.
+  int32_t survivors_only;  ///< Not 0: with those alone that are left, numbered anew in their order.
+} spark_comm_reconnect_options;
+
+/// Connects anew, in the next generation: the communicator, its memory, streams and registrations
+/// stay, graphs that hold its operations do not. Else a new process joins in each lost rank's
+/// place, with `replaces_lost_rank`. `options` may be null. Who: every rank that is left.
+SPARK_COMM_C_CHECKED spark_comm_code
+spark_comm_communicator_reconnect(spark_comm_communicator* communicator,
+                                  const spark_comm_reconnect_options* options,
+                                  spark_comm_error** failure);
 
 /// Ends it in order. Who: every rank. Closing again does nothing.
 SPARK_COMM_C_CHECKED spark_comm_code spark_comm_communicator_close(

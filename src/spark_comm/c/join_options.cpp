@@ -6,6 +6,7 @@
 #include <spark_comm/comm/path_options.hpp>
 #include <spark_comm/nccl/config.hpp>
 #include <spark_comm/rendezvous/secret.hpp>
+#include <spark_comm/rendezvous/session.hpp>
 #include <spark_comm/supervise/options.hpp>
 
 #include <cstddef>
@@ -114,6 +115,9 @@ join_options to_join_options(const spark_comm_join_options& given, const argumen
       given.operation_deadline_ns, options.operation_deadline, "operation_deadline_ns");
   options.abort_deadline =
       check.limit_or(given.abort_deadline_ns, options.abort_deadline, "abort_deadline_ns");
+  if (given.replaces_lost_rank != 0) {
+    options.way_in = rendezvous::entry::replacing;
+  }
   if (given.on_listening != nullptr) {
     options.on_listening = [call = given.on_listening, data = given.on_listening_data](
                                const std::string& address) { call(data, address.c_str()); };

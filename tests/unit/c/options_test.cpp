@@ -77,6 +77,7 @@ TEST(c_join_options, every_field_arrives) {
     *static_cast<std::string*>(data) = address;
   };
   given.on_listening_data = &heard;
+  given.replaces_lost_rank = 1;
 
   const join_options made = c::to_join_options(given, check);
   using std::chrono::nanoseconds;
@@ -103,6 +104,7 @@ TEST(c_join_options, every_field_arrives) {
   EXPECT_EQ(made.nccl.traffic_class, 4);
   EXPECT_EQ(made.nccl.n_channels_per_net_peer, 5);
   EXPECT_EQ(made.nccl.net_name, "IB");
+  EXPECT_EQ(made.way_in, rendezvous::entry::replacing);
   made.on_listening("127.0.0.1:1");
   EXPECT_EQ(heard, "127.0.0.1:1");
 }

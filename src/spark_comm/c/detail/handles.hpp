@@ -7,10 +7,12 @@
 #include <spark_comm/c/device.h>
 #include <spark_comm/c/error.h>
 #include <spark_comm/c/group.h>
+#include <spark_comm/c/registration.h>
 #include <spark_comm/c/runtime.h>
 #include <spark_comm/collectives/all_reduce_overlapped.hpp>
 #include <spark_comm/comm/communicator.hpp>
 #include <spark_comm/comm/group.hpp>
+#include <spark_comm/comm/registration.hpp>
 #include <spark_comm/comm/runtime.hpp>
 #include <spark_comm/core/error.hpp>
 #include <spark_comm/cuda/device.hpp>
@@ -67,6 +69,14 @@ struct spark_comm_group {
   explicit spark_comm_group(spark_comm::communicator& comm) : value(comm) {}
 
   spark_comm::group_scope value;
+};
+
+struct spark_comm_registration {
+  spark_comm::registration value;
+};
+
+struct spark_comm_window {
+  spark_comm::window value;
 };
 
 struct spark_comm_overlapped {
