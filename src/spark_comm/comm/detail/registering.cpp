@@ -42,16 +42,15 @@ std::optional<std::size_t> offset_in_allocation(const cuda::device& device, cons
                                              : std::nullopt;
 }
 
-std::string what_is(registration_kind kind, const memory_range& range) {
-  return fmt::format("{} of {} bytes", name_of(kind), range.bytes);
+const char* operation_of(registration_kind kind) noexcept {
+  return kind == registration_kind::window ? "register_window" : "register_buffer";
 }
 
 }  // namespace
 
 void communicator_core::check_range(const memory_range& range) const {
   error_context around = context();
-  around.operation =
-      range.kind == registration_kind::window ? "register_window" : "register_buffer";
+  around.operation = operation_of(range.kind);
   if (range.address == nullptr) {
     throw error{errc::invalid_argument, "the address is null", around};
   }
@@ -92,8 +91,7 @@ native_registration communicator_core::attach_joining(const memory_range& range,
                                                          : register_natively(range);
   } catch (const error& failure) {
     error_context around = context();
-    around.operation =
-        range.kind == registration_kind::window ? "register_window" : "register_buffer";
+    around.operation = operation_of(range.kind);
     const error full = failure.with_context(around);
     if (range.kind == registration_kind::window) {
       fail_and_announce(full);  // the others are inside, and may wait for this rank
@@ -102,9 +100,11 @@ native_registration communicator_core::attach_joining(const memory_range& range,
   }
   if (out.handle == nullptr) {
     const std::string text = fmt::format(
-        "'{}': NCCL took no notice of a {}: operations on it work as on any other memory",
+        "'{}': NCCL took no notice of a {} of {} bytes: operations on it work as on any other "
+        "memory",
         options_.name,
-        what_is(range.kind, range));
+        name_of(range.kind),
+        range.bytes);
     loaded_.log().report_once(
         severity::warning, options_.name + std::string{name_of(range.kind)}, text);
   }

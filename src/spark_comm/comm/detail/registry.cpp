@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -67,16 +68,9 @@ void registry::renew(communicator_core& core, const deadline& until) {
 }
 
 void registry::remove(number which) {
-  const auto core = [&] {
-    const std::scoped_lock lock{mutex_};
-    return core_.lock();
-  }();
-  const native_registration native = find(which);
-  if (core && native.generation != 0) {
-    const auto all = snapshot();
-    const auto found = std::ranges::find(all, which, &entry::id);
-    if (found != all.end()) {
-      core->detach(found->range.kind, native);
+  if (const auto core = present()) {
+    if (const auto found = current(which)) {
+      core->detach(found->range.kind, found->native);
     }
   }
   static_cast<void>(take(which));
@@ -84,22 +78,18 @@ void registry::remove(number which) {
 
 void registry::discard(number which, std::string_view reason) noexcept {
   try {
-    const auto core = [&] {
-      const std::scoped_lock lock{mutex_};
-      return core_.lock();
-    }();
-    for (const entry& gone : take(which)) {
-      if (core == nullptr) {
-        return;
-      }
-      if (!reason.empty()) {
-        core->loaded().log().report(
-            severity::warning,
-            fmt::format(
-                "'{}': memory of {} bytes {}", core->options().name, gone.range.bytes, reason));
-      }
-      core->detach_quietly(gone.range.kind, gone.native);
+    const auto core = present();
+    const auto gone = take(which);
+    if (core == nullptr || !gone) {
+      return;
     }
+    if (!reason.empty()) {
+      core->loaded().log().report(
+          severity::warning,
+          fmt::format(
+              "'{}': memory of {} bytes {}", core->options().name, gone->range.bytes, reason));
+    }
+    core->detach_quietly(gone->range.kind, gone->native);
   } catch (const std::exception&) {
     // Out of memory in a destructor: NCCL lets go of the range with its communicator.
   }
@@ -117,13 +107,23 @@ void registry::detach(communicator_core& core) noexcept {
 }
 
 native_registration registry::find(number which) const {
+  const auto found = current(which);
+  return found ? found->native : native_registration{};
+}
+
+std::shared_ptr<communicator_core> registry::present() const {
+  const std::scoped_lock lock{mutex_};
+  return core_.lock();
+}
+
+std::optional<registry::entry> registry::current(number which) const {
   const std::scoped_lock lock{mutex_};
   const auto core = core_.lock();
   const auto found = std::ranges::find(entries_, which, &entry::id);
   const bool is_current = core != nullptr && found != entries_.end() &&
                           core->status().state() == communicator_state::ready &&
                           found->native.generation == core->generation();
-  return is_current ? found->native : native_registration{};
+  return is_current ? std::optional{*found} : std::nullopt;
 }
 
 std::vector<registry::entry> registry::snapshot() const {
@@ -141,14 +141,14 @@ bool registry::keep(number which, const native_registration& native) {
   return true;
 }
 
-std::vector<registry::entry> registry::take(number which) {
+std::optional<registry::entry> registry::take(number which) {
   const std::scoped_lock lock{mutex_};
-  std::vector<entry> out;
   const auto found = std::ranges::find(entries_, which, &entry::id);
-  if (found != entries_.end()) {
-    out.push_back(std::move(*found));
-    entries_.erase(found);
+  if (found == entries_.end()) {
+    return std::nullopt;
   }
+  std::optional out{std::move(*found)};
+  entries_.erase(found);
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -80,11 +81,14 @@ class registry : public std::enable_shared_from_this<registry> {
     std::shared_ptr<void> watch;  // on the owner of the memory
   };
 
+  [[nodiscard]] std::shared_ptr<communicator_core> present() const;
+  /// The entry, if the core that is ready now has it.
+  [[nodiscard]] std::optional<entry> current(number which) const;
   [[nodiscard]] std::vector<entry> snapshot() const;
   /// False when it was taken back meanwhile.
   bool keep(number which, const native_registration& native);
   /// The entry, which is in the list no more; nothing if it was not.
-  [[nodiscard]] std::vector<entry> take(number which);
+  [[nodiscard]] std::optional<entry> take(number which);
 
   mutable std::mutex mutex_;
   std::vector<entry> entries_;  // in the order in which they were made
