@@ -104,27 +104,26 @@ void watchdog::ask(time_point now) {
   if (is_held_) {
     return;
   }
-  view_.table->poll(now, [&](const in_flight_change& change) { note(change, now); });
+  view_.table->poll(now, [&](const in_flight_change& change) { note(change); });
   if (!native_ && hooks_.native_health) {
     native_ = hooks_.native_health();
   }
 }
 
-void watchdog::note(const in_flight_change& change, time_point now) {
+void watchdog::note(const in_flight_change& change) {
   const in_flight_operation& operation = change.operation;
   switch (change.result.state) {
     case probe_state::pending: view_.record->started(operation.flight_index, change.at); break;
     case probe_state::done:
-      view_.record->completed(operation.flight_index, now);
+      view_.record->completed(operation.flight_index, change.at);
       view_.log->complete(operation.record);
-      // A captured operation ends when its graph is replayed, which says nothing about its time.
-      if (view_.metrics != nullptr && !operation.record.has(operation_flag::captured)) {
-        view_.metrics->ended(operation.record, now - operation.submitted_at);
+      if (view_.metrics != nullptr) {
+        view_.metrics->ended(operation.record, change.at - operation.submitted_at);
       }
       break;
     case probe_state::failed:
       view_.record->failed(operation.flight_index,
-                           now,
+                           change.at,
                            change.result.code,
                            change.result.domain,
                            change.result.native_number);

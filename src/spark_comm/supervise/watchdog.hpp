@@ -86,7 +86,7 @@ class SPARK_COMM_API watchdog {
   time_point look(time_point now);
   void ask(time_point now);
   [[nodiscard]] std::vector<watched_operation> pending() const;
-  void note(const in_flight_change& change, time_point now);
+  void note(const in_flight_change& change);
   void fail(const watch_verdict& verdict, time_point now);
   void show(time_point now, const std::vector<peer_observation>& peers) const;
 

@@ -72,18 +72,13 @@ void completion_events::fill() {
   }
 }
 
-const completion_events::lane* completion_events::find(cuda::stream_ref s) const noexcept {
+completion_events::lane* completion_events::find(cuda::stream_ref s) noexcept {
   // Acquire: a lane is counted after it has got its stream.
   const std::span lanes{lanes_.data(), lanes_used_.load(std::memory_order_acquire)};
   const auto found = std::ranges::find_if(lanes, [&](const lane& each) {
     return each.stream.load(std::memory_order_relaxed) == s.get();
   });
   return found == lanes.end() ? nullptr : &*found;
-}
-
-completion_events::lane* completion_events::find(cuda::stream_ref s) noexcept {
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): ours, and not const
-  return const_cast<lane*>(std::as_const(*this).find(s));
 }
 
 completion_events::lane* completion_events::find_or_make(cuda::stream_ref s) noexcept {
@@ -159,7 +154,7 @@ std::optional<std::uint64_t> completion_events::mark(cuda::stream_ref s) {
                .round = taken.round});
 }
 
-std::uint64_t completion_events::marks_on(cuda::stream_ref s) const noexcept {
+std::uint64_t completion_events::marks_on(cuda::stream_ref s) noexcept {
   const lane* const known = find(s);
   return known == nullptr ? 0 : known->marked.load(std::memory_order_acquire);
 }

@@ -44,7 +44,7 @@ class completion_events {
 
   /// How many marks `s` has had. Ask before looking whether `s` is empty, and then tell
   /// `note_drained`.
-  [[nodiscard]] std::uint64_t marks_on(cuda::stream_ref s) const noexcept;
+  [[nodiscard]] std::uint64_t marks_on(cuda::stream_ref s) noexcept;
 
   /// The first `marks` marks on `s` have been reached.
   void note_drained(cuda::stream_ref s, std::uint64_t marks) noexcept;
@@ -77,7 +77,6 @@ class completion_events {
   static probe_result poll(void* self, std::uint64_t token) noexcept;
 
   [[nodiscard]] lane* find(cuda::stream_ref s) noexcept;
-  [[nodiscard]] const lane* find(cuda::stream_ref s) const noexcept;
   [[nodiscard]] lane* find_or_make(cuda::stream_ref s) noexcept;
   void reclaim(lane& from) noexcept;
   [[nodiscard]] std::uint32_t take() noexcept;
